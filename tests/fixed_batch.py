@@ -116,7 +116,7 @@ def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:
     task = SimpleNamespace(id=f"task {place}", family="f", difficulty=0.0)
     ids = answers()[place]
     made = [
-        Completion(task, s, TokenSample(ids[s], recorded[s], False), "", Candidate(""), _verdict(reward))
+        Completion(task, s, TokenSample(ids[s], recorded[s], False), f"answer {s}", Candidate(""), _verdict(reward))
         for s, reward in enumerate(rewards)
     ]
     paid = [

@@ -45,8 +45,9 @@ from rlvr_exp.algorithms.logprobs import (
     token_logprobs,
     with_head,
 )
-from rlvr_exp.algorithms.loss import EntropyControl, token_weights
-from rlvr_exp.algorithms.packing import SDPA_PACKED, CannotPack, ModelRows
+from rlvr_exp.algorithms.loss import EntropyControl, TokenMeans, token_weights
+from rlvr_exp.algorithms.packed_layers import choose
+from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, unpadded
 from rlvr_exp.config import algorithm as options
@@ -78,12 +79,12 @@ def with_rest(logprobs: torch.Tensor, vocabulary: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Taught:
-    """What a teacher says of tokens."""
+    """A teacher's most probable tokens at m places, and their log-probabilities."""
 
     ids: torch.Tensor
-    """(m, K) its most probable tokens"""
+    """(m, K)"""
     logprobs: torch.Tensor
-    """(m, K) of these, under its full distribution"""
+    """(m, K), under its full distribution"""
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,10 @@ class TaughtBatch(TrainingBatch):
     distilled: torch.Tensor
     """(N, T) weight of a token's divergence beside its policy loss, both times `weights`; 0 if it has no teacher."""
 
+    def informative(self) -> bool:
+        """Whether any sample is taught or has an advantage."""
+        return bool((self.distilled != 0).any() or (self.advantages != 0).any())
+
     def select(self, prompts: Sequence[int]) -> Self:
         rows_of = self.rows_of
         chosen = tuple(self.teacher_prompts[row] for prompt in prompts for row in rows_of[prompt])
@@ -199,12 +204,12 @@ class Teacher(nn.Module):
 
 
 class OtherModel(Teacher):
-    """Weights of its own."""
+    """A teacher with its own weights."""
 
     def __init__(self, model: nn.Module):
         super().__init__(model.requires_grad_(False).eval())
-        self.packs = True
-        """Whether completions share a prompt in a row; its attention may not support that."""
+        self.way: str | None = None
+        """As `Choice.implementation`, tried on this model."""
 
 
 class ServedTeacher(Teacher):
@@ -284,10 +289,13 @@ class DistillationTrainer(PolicyTrainer):
 
     per_sample = (*PolicyTrainer.per_sample, "distilled")
 
-    def __init__(self, algorithm: "TaughtAlgorithm", teacher: Teacher, *common: Any, **given: Any):
-        super().__init__(*common, **{"entropy": EntropyControl.of(algorithm), **given})
+    def __init__(self, algorithm: "TaughtAlgorithm", teacher: Teacher, policy: Policy, *common: Any, **given: Any):
+        super().__init__(policy, *common, **{"entropy": EntropyControl.of(algorithm), **given})
         self._options, self._teacher = algorithm, teacher
         self._entropy_beta = algorithm.entropy_beta
+        self._taught_means = TokenMeans()
+        if not isinstance(teacher, (OtherModel, ServedTeacher)):
+            self._longest = policy.max_tokens  # Its prompts are longer than the policy's.
         for model in filter(None, (self.model, teacher.model)):
             linear_head(model)
         self.add_callback(_Follow(teacher))
@@ -297,9 +305,15 @@ class DistillationTrainer(PolicyTrainer):
         own = {"teacher": self._teacher} if isinstance(self._teacher, MovingAverage) else {}
         return {**super().checkpoint_parts, **own}
 
+    def _begin(self, model: nn.Module) -> None:
+        super()._begin(model)
+        if isinstance(teacher := self._teacher, OtherModel):
+            other: Any = teacher.model
+            teacher.way = choose(other, self._longest, self.accelerator.device, other.dtype).implementation
+
     @property
     def _joins(self) -> bool:
-        """Not here: each turn has a prompt of its teacher."""
+        """False, because each turn has its own teacher prompt."""
         return False
 
     def _prepared(self, experience: TaughtBatch) -> TaughtBatch:  # type: ignore[override]
@@ -346,15 +360,10 @@ class DistillationTrainer(PolicyTrainer):
             with teacher.in_use(), self.computing(self.model_wrapped):
                 rows = make(shared=self._shared)
                 return self._asked(self.model_wrapped, rows, order, self._way or SDPA_PACKED)
-        if teacher.packs:
-            try:
-                return self._asked(teacher.model, make(shared=True), order)
-            except CannotPack:
-                teacher.packs = False
-        return self._asked(teacher.model, make(shared=False), order)
+        return self._asked(teacher.model, make(shared=teacher.way is not None), order, teacher.way or SDPA_PACKED)
 
     def _asked(
-        self, model: Any, rows: ModelRows, order: Sequence[int], implementation: str = SDPA_PACKED
+        self, model: Any, rows: ModelRows, order: Sequence[int], implementation: str
     ) -> tuple[Taught, torch.Tensor]:
         vocabulary = model_config(self.model).get_text_config().vocab_size
         head = TopHead(rows.labels, self.temperature, self._options.distillation_top_k, vocabulary)
@@ -398,17 +407,18 @@ class DistillationTrainer(PolicyTrainer):
         if self._entropy_beta:
             events = with_rest(inputs["teacher_logprobs"], model_config(model).get_text_config().vocab_size)
             weights = weights * rows.placed((self._entropy_beta * (events.exp() * events).sum(-1)).exp())
+        gain = inputs["teacher_drawn"] - self._scores.logprobs.detach()
+        figures = {"distill/divergence": rows.placed(self._divergences.detach()), "distill/gain": rows.placed(gain)}
+        self._taught_means.add(inputs["tool_mask"] * inputs["distilled"] / inputs["num_items_in_batch"], figures)
         return loss + (weights * rows.placed(self._divergences)).sum() / items
 
-    def _token_metrics(self, inputs: dict) -> dict[str, torch.Tensor]:
-        """Also the divergence, and by how much the teacher finds the tokens drawn more probable, in nats."""
-        rows = inputs["rows"]
-        gain = inputs["teacher_drawn"] - self._scores.logprobs.detach()
-        taught = inputs["distilled"] != 0
-        return super()._token_metrics(inputs) | {
-            "distill/divergence": taught * rows.placed(self._divergences.detach()),
-            "distill/gain": taught * rows.placed(gain),
-        }
+    def gradient(self) -> torch.Tensor:
+        """Also logs means over the taught tokens: the divergence, and how much more probable the teacher finds them, in nats."""
+        loss = super().gradient()
+        for name, mean in self._taught_means.means(self.accelerator).items():
+            if not math.isnan(mean):  # Nothing was taught.
+                self._metrics["train"][name].append(mean)
+        return loss
 
 
 def _said(taught: Taught, drawn: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""The policy as its own teacher: it sees what the verifier said of an answer, and the policy without it learns its distribution.
+"""The policy as its own teacher: with feedback in its prompt, it teaches the policy without the feedback.
 
 Self-Distillation Policy Optimization (Hübotter et al. 2026, Reinforcement Learning via Self-Distillation, arXiv 2601.20802).
 
@@ -40,6 +40,7 @@ import torch
 from rlvr_exp.algorithms.distillation import DistillationTrainer, MovingAverage, TaughtAlgorithm, TaughtBatch
 from rlvr_exp.algorithms.training_batch import sampled
 from rlvr_exp.config import algorithm as options
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.teacher_server import TeacherServer
 from rlvr_exp.rollouts.groups import Group, Groups
@@ -89,7 +90,8 @@ class SelfDistillation(TaughtAlgorithm, options.SelfDistillation):
         solution, feedback = self.hints(group, member)
         if not (solution or feedback):
             return None
-        ids = self.policy.encode_prompt(self.domain.teacher_prompt(one.task, solution, feedback))
+        attempt = without_thoughts(one.text)
+        ids = self.policy.encode_prompt(self.domain.teacher_prompt(one.task, solution, attempt, feedback))
         return tuple(ids) if len(ids) + one.tokens <= self.policy.max_tokens else None
 
     def hints(self, group: Group, member: int) -> tuple[str, str]:
@@ -119,6 +121,13 @@ class SRPO(SelfDistillation, options.SRPO):
 
 
 class SDFT(SelfDistillation, options.SDFT):
+    def begin(self, domain: Domain, policy: Policy, teacher: Policy | TeacherServer | None) -> None:
+        """Raises InputError if no task has a reference answer."""
+        super().begin(domain, policy, teacher)
+        if not any(domain.gold_completion(task) is not None for task in domain.splits()["train"]):
+            what, remedy = "no task has a reference answer for the teacher", "other data, or algorithm=sdpo"
+            raise InputError(InputProblem("data", what, "split train", "tasks with reference answers", "", remedy))
+
     def hints(self, group: Group, member: int) -> tuple[str, str]:
         """The reference answer, if there is one."""
         return self.domain.gold_completion(group.completions[member].task) or "", ""

@@ -87,7 +87,7 @@ class Examples:
         shown = rng.random() < self._shown
         if changed is task and not shown:
             return one
-        prompt = self._domain.teacher_prompt(changed, gold, "") if shown else self._domain.task_prompt(changed)
+        prompt = self._domain.teacher_prompt(changed, gold, "", "") if shown else self._domain.task_prompt(changed)
         other = example(self._policy, prompt, gold)
         return other if length(other) <= self._longest else one
 

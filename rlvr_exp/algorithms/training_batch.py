@@ -84,6 +84,10 @@ class TrainingBatch:
         """(N,) whether any token of the sample's group has an advantage."""
         return torch.isin(self.group_ids, self.group_ids[(self.advantages != 0).any(1)])
 
+    def informative(self) -> bool:
+        """Whether the loss has something to learn from besides rewards, if it has other terms."""
+        return True
+
     def select(self, prompts: Sequence[int]) -> Self:
         """Only the samples of the given prompts, trimmed to their own longest prompt and completion."""
         rows_of = self.rows_of

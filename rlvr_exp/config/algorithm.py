@@ -289,12 +289,25 @@ class Distilled(Clipped, RatioMethod):
     """How token losses are averaged, as in GRPO."""
 
 
+OF_REWARDS = ("clip_low", "clip_high", "pass_k", "unlikeliness", "positive_weight")
+"""Options of a loss by rewards."""
+
+
 @dataclass
 class Weighed(Distilled):
     """Options of the methods that may mix a teacher with the verifier's reward."""
 
     distillation_weight: float = option(1.0, above=0, high=1)
     """Share of distillation in the loss. The rest is the loss of GRPO."""
+
+    def problems(self) -> list[InputProblem]:
+        found = super().problems()
+        usual = {spec.name: spec.default for spec in fields(self)}
+        for name in OF_REWARDS if self.distillation_weight == 1.0 else ():
+            if (given := getattr(self, name)) != usual[name]:
+                what, remedy = "the loss has no rewards", "set algorithm.distillation_weight below 1, or drop it"
+                found.append(InputProblem(name, what, str(given), "its default", "", remedy))
+        return found
 
 
 @configures("rlvr_exp.algorithms.distillation.Distillation")

@@ -6,7 +6,14 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from rlvr_exp.config.algorithm import queues, schedule_problems, without_queues
+from rlvr_exp.config.algorithm import (
+    Distillation,
+    Distilled,
+    SelfDistillation,
+    queues,
+    schedule_problems,
+    without_queues,
+)
 from rlvr_exp.config.architecture import Scratch, scratch_shape, shape_problems
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import Server, is_server, is_vllm, receives_weights
@@ -223,6 +230,24 @@ def _of_learner(config: Config) -> Iterator[InputProblem]:
         what = "the reference of an adapter is its base, which stays as it is"
         yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
 
+    yield from _of_teacher(config)
+
+
+def _of_teacher(config: Config) -> Iterator[InputProblem]:
+    """Methods with a teacher, in runs that it cannot teach."""
+    algorithm: Any = config.algorithm
+    if not isinstance(algorithm, Distilled):
+        return
+    name = config.algorithm._target_.rpartition(".")[2].lower()
+    if isinstance(algorithm, Distillation) and (roles := role_names(config)) and len(roles) > 1:
+        what, remedy = "a teacher teaches the one policy of a run", "algorithm=sdpo, or another environment"
+        yield InputProblem("algorithm", what, f"{name}, roles {', '.join(roles)}", "one role", "", remedy)
+    if isinstance(algorithm, SelfDistillation) and reads(config, "environment"):
+        turns = getattr(config.environment, "_target_", SINGLE_TURN)
+        if turns != SINGLE_TURN:
+            what = "the prompt of the teacher is that of a first answer"
+            got, remedy = f"{name} with several turns", "environment=single_turn"
+            yield InputProblem("algorithm", what, got, "single_turn", "", remedy)
     rate = getattr(algorithm, "teacher_update_rate", 1.0)
     if rate < 1.0 and config.parallel.strategy == "zero3":
         what = "a moving average needs whole weights on each device"

@@ -177,8 +177,10 @@ def ballot(domain: HoldsBackCases, task: ShownTask, program: str, run: Execution
     problem = task.problem
     count = len(problem.cases)
     outputs = run.outputs or (None,) * count
-    cases = zip(outputs[: task.shown], problem.cases[: task.shown], strict=True)
-    right = sum(equal(output, case.expected, *problem.comparison) for output, case in cases)
+    cases = enumerate(zip(outputs[: task.shown], problem.cases[: task.shown], strict=True))
+    right = sum(
+        run.returned(place) and equal(output, case.expected, *problem.comparison) for place, (output, case) in cases
+    )
     return Ballot(program, tuple(map(domain.answer, outputs[task.shown :])), right)
 
 

@@ -20,7 +20,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import torch
 from peft import PeftModel
@@ -183,17 +182,18 @@ class TaskAdaptation:
         for text, tokens in new.items():
             run = self.runs[text].result()
             if run.verdict.outcome != "no_verdict":
-                found[text] = _Tried(*tokens, self._credits(run.outputs or ()))
+                found[text] = _Tried(*tokens, self._credits(run))
         self._tried |= found
         return list(found.values())
 
-    def _credits(self, outputs: Sequence[Any]) -> tuple[float, ...]:
+    def _credits(self, run: Execution) -> tuple[float, ...]:
         problem, count = self._shown.problem, self._shown.shown
-        found = [
-            1.0 if equal(output, case.expected, *problem.comparison) else self._domain.credit(output, case.expected)
-            for output, case in zip(outputs, problem.cases[:count], strict=False)
-        ]
-        return (*found, *[0.0] * (count - len(found)))
+        found = [0.0] * count
+        for place, (output, case) in enumerate(zip(run.outputs or (), problem.cases[:count], strict=False)):
+            if run.returned(place):
+                right = equal(output, case.expected, *problem.comparison)
+                found[place] = 1.0 if right else self._domain.credit(output, case.expected)
+        return tuple(found)
 
     def _lessons(self) -> list[Lesson]:
         """The best programs so far. Ties go to the shorter program."""

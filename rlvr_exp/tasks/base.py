@@ -232,23 +232,28 @@ class Domain(options.Data, ABC):
         """The full prompt of the task, without chat markup."""
 
     def feedback(self, task: Task, verdict: Judged) -> str:
-        """What a prompt may tell of a verdict: its reason and the verifier's log, up to `MOST_FEEDBACK` characters. Values of a
-        hidden case are left out."""
+        """The part of a verdict that a prompt may show: its reason and the verifier's log, up to `MOST_FEEDBACK` characters. The
+        log of a wrong answer has the expected value, and is left out if the prompt hides that."""
         case = CASE.match(verdict.log)
-        if case and verdict.bucket == "wrong_answer" and self.hides(task, int(case[1])):
-            return f"{verdict.reason}: hidden {case[0]}"
+        if verdict.bucket == "wrong_answer" and self.hides(task, int(case[1]) if case else None):
+            return f"{verdict.reason}: hidden {case[0]}" if case else verdict.reason
         return (f"{verdict.reason}: {verdict.log}" if verdict.log else verdict.reason)[:MOST_FEEDBACK]
 
-    def hides(self, task: Task, case: int) -> bool:
-        """Whether the prompt hides the expected value of a case, counted from 0."""
-        return False
+    def hides(self, task: Task, case: int | None) -> bool:
+        """Whether the prompt hides the expected value of a case.
 
-    def teacher_prompt(self, task: Task, solution: str, feedback: str) -> str:
+        Args:
+            case: its number, counted from 0. None: the verifier does not number its cases.
+        """
+        return True
+
+    def teacher_prompt(self, task: Task, solution: str, attempt: str, feedback: str) -> str:
         """The prompt with which a policy teaches itself.
 
         Args:
             solution: another answer to the task, which passed; empty: none.
-            feedback: on the answer that is taught; empty: none.
+            attempt: the answer that is taught. The words of SDPO's authors do not show it.
+            feedback: on the attempt; empty: none.
         """
         return TEACHER_PROMPT.format(
             prompt=self.task_prompt(task).rstrip("\n"),

@@ -65,7 +65,7 @@ class StepLog:
         trained = int(trained_rows(learned, self._regularised).sum())
         accounting = SampleAccounting.of(groups, trained, self._filtered(groups))
         accounting.check(groups.step + 1)
-        self.steps_with_signal += trained > 0
+        self.steps_with_signal += trained > 0 and learned.informative()
         kinds = Counter(groups.zero_variance.get(group.id) for group in groups.sampled)
         dead = {f"dead/{kind}": kinds[kind] for kind in ZERO_VARIANCE_KINDS}
         row: dict[str, float] = {**accounting.metrics(), **dead, **_lengths(groups)}

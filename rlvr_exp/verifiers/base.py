@@ -182,6 +182,12 @@ class Execution:
     return. Empty if it was not run."""
     raised: tuple[tuple[str, ...], ...] = ()
     """By case the built-in classes of the exception that it raised, the narrowest first; empty if it raised none."""
+    ended: frozenset[int] | None = None
+    """The cases that returned, so that None is their value; None: not known, all of them."""
+
+    def returned(self, case: int) -> bool:
+        """Whether an output is the value of its case. A case that raised or was not run has the output None, too."""
+        return case < len(self.outputs) and (self.ended is None or case in self.ended)
 
 
 class Executor(ABC):

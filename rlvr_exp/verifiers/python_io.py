@@ -65,6 +65,8 @@ class CaseRecords:
         self._problem, self._closed = problem, False
         self.outputs: list[Any] = [None] * len(problem.cases)
         """The value of each case; None if none was returned."""
+        self.ended: set[int] = set()
+        """The cases that returned."""
         self.raised: list[tuple[str, ...]] = [()] * len(problem.cases)
         """The built-in classes of the exception of each case; empty if none was raised."""
         try:
@@ -101,6 +103,7 @@ class CaseRecords:
     def _value(self, index: int, got: Any) -> None:
         problem, case = self._problem, self._problem.cases[index]
         self.outputs[index] = got
+        self.ended.add(index)
         if isinstance(case, Case):
             right = equal(got, case.expected, *problem.comparison)
         else:
@@ -194,7 +197,7 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         def read(done: JobResult) -> Execution:
             records = _records(request.problem, done)
             verdict = _judge(request.problem, done, records).verdict
-            return Execution(verdict, tuple(records.outputs), tuple(records.raised))
+            return Execution(verdict, tuple(records.outputs), tuple(records.raised), frozenset(records.ended))
 
         return then(self._pool.submit(prepared.payload), read)
 

@@ -19,6 +19,8 @@ from trl.trainer.distillation_trainer import _chunked_divergence_loss
 
 from rlvr_exp.algorithms.distillation import MovingAverage, divergence, shared_starts, with_rest
 from rlvr_exp.algorithms.packed_layers import Choice
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.verifiers.base import Verdict
 
 VOCABULARY = 20
 TEACHER = "roles.teacher.model.embedded=tiny"
@@ -33,8 +35,17 @@ class Words:
     def feedback(self, task, verdict):
         return f"{task.id} said"
 
-    def teacher_prompt(self, task, solution, feedback):
-        return task, solution, feedback
+    def teacher_prompt(self, task, solution, attempt, feedback):
+        return task, solution, attempt, feedback
+
+    def gold_completion(self, task):
+        return f"gold of {task.id}" if self.has_golds else None
+
+    def splits(self):
+        return {"train": [SimpleNamespace(id="task 0")]}
+
+    def __init__(self, has_golds=True):
+        self.has_golds = has_golds
 
 
 class Reader:
@@ -46,10 +57,10 @@ class Reader:
         self.asked: list[tuple] = []
 
     def encode_prompt(self, words):
-        task, solution, feedback = words
+        task, *hints = words
         place = int(task.id.split()[1])
         answer = sum(one[0] == place for one in self.asked)
-        self.asked.append((place, solution, feedback))
+        self.asked.append((place, *hints))
         return [*PROMPTS[place], *HINTS[place][answer]]
 
 
@@ -175,10 +186,51 @@ def test_the_gradient_is_the_papers_with_adapters_and_without_packing(tmp_path, 
 
 def test_a_teacher_sees_another_answer_that_passed_and_the_feedback_on_one_that_did_not(tmp_path):
     *_, reader = step(tmp_path, "sdpo", 1000)
-    taught = {(place, feedback) for place, _, feedback in reader.asked}
-    assert taught == {(place, f"task {place} said") for place in range(3)}
     # The answers that passed have no other such answer in their groups, and get no prompt.
-    assert len(reader.asked) == 7
+    assert reader.asked == [
+        (0, "answer 0", "answer 1", "task 0 said"),
+        (0, "answer 0", "answer 2", "task 0 said"),
+        (1, "answer 1", "answer 0", "task 1 said"),
+        (1, "answer 1", "answer 2", "task 1 said"),
+        *((2, "", f"answer {place}", "task 2 said") for place in range(3)),
+    ]
+
+
+def asked(name, texts, outcomes, *words, context=1000, domain=None):
+    """(the teacher's hints for each answer of a group, whether the answer is taught). Its prompts have two tokens."""
+    who = batch.algorithm(name, *words)
+    who.begin(domain or Words(), SimpleNamespace(max_tokens=context, encode_prompt=lambda hints: [5, 6]), None)
+    recorded = [[(0.0,) * len(one) for one in row] for row in batch.answers()]
+    group = batch.groups(who, recorded).batch[0]
+    answers = [
+        replace(one, text=text, verdict=Verdict(outcome, bucket="parse" if outcome == "failed" else None))
+        for one, text, outcome in zip(group.completions, texts, outcomes, strict=True)
+    ]
+    group = replace(group, completions=tuple(answers))
+    taught = [who._teacher_prompt(group, place) is not None for place in range(3)]
+    return [who.hints(group, place) for place in range(3)], taught
+
+
+def test_a_passed_answer_is_shown_another_one_without_its_thoughts():
+    texts = ["<think>no</think>one", "two", "three"]
+    hints, taught = asked("sdpo", texts, ["passed", "passed", "failed"])
+    assert hints == [("two", ""), ("one", ""), ("one", "task 0 said")] and taught == [True] * 3
+    hints, _ = asked("sdpo", texts, ["passed", "failed", "failed"], "algorithm.include_feedback=false")
+    assert hints == [("", ""), ("one", ""), ("one", "")]
+
+
+def test_answers_without_a_hint_or_a_verdict_or_room_are_not_taught():
+    texts, none = ["one", "two", "three"], "algorithm.include_feedback=false"
+    assert asked("sdpo", texts, ["failed"] * 3, none)[1] == [False] * 3
+    assert asked("sdpo", texts, ["passed", "no_verdict", "failed"])[1] == [False, False, True]
+    assert asked("sdpo", texts, ["failed"] * 3, context=5)[1] == [True, True, False]  # of 3, 1 and 6 tokens
+
+
+def test_the_teacher_of_sdft_sees_the_reference_answer_and_is_refused_without_one():
+    answers = ["one", "two", "three"], ["failed"] * 3
+    assert asked("sdft", *answers)[0] == [("gold of task 0", "")] * 3
+    with pytest.raises(InputError, match="no task has a reference answer"):
+        asked("sdft", *answers, domain=Words(has_golds=False))
 
 
 @given(st.integers(0, 2**31), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.integers(1, 8))

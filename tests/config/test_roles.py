@@ -158,3 +158,17 @@ def test_a_server_that_cannot_teach_is_refused(words: Sequence[str], where: str,
 
 def test_another_role_has_no_engine_of_its_own() -> None:
     assert "share its engine" in problems("roles.writer.engine.url=http://HOST:8000/v1")["roles.writer.engine"]
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "told"),
+    [
+        (["+stage=grpo", "algorithm=sdpo", "environment=retry"], "algorithm", "environment=single_turn"),
+        ([CASCADE, "roles.writer.algorithm=distillation"], "roles.writer.algorithm", "the one policy of a run"),
+        (["+stage=grpo", "algorithm=sdpo", "algorithm.positive_weight=0.5"], "algorithm.positive_weight", "no rewards"),
+        (["+stage=distill", TEACHER, "algorithm.clip_low=0.1"], "algorithm.clip_low", "distillation_weight below 1"),
+    ],
+)
+def test_a_method_with_a_teacher_is_refused_if_it_cannot_teach(words: Sequence[str], where: str, told: str) -> None:
+    found = {one.where: str(one) for one in compose_lenient(words).problems}
+    assert told in found[where]

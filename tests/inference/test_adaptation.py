@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,14 +19,14 @@ from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.domains.problems.rows import ProblemRow
 from rlvr_exp.domains.problems.tasks import of_tiny_solver
 from rlvr_exp.inference import Engine, load
-from rlvr_exp.inference.adaptation import Adaptation, Lesson, _passes
+from rlvr_exp.inference.adaptation import Adaptation, Lesson, TaskAdaptation, _passes
 from rlvr_exp.inference.engine import logprob
 from rlvr_exp.models.adapters import adapter_parameters
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages import infer
-from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.base import Candidate, ShownTask, Task
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Execution, Request, Verdict
 from rlvr_exp.verifiers.futures import completed_future
@@ -173,6 +174,17 @@ def test_a_coding_problem_shows_the_calls_of_its_prompt_alone() -> None:
     domain, _ = of_tiny_solver()
     found = domain.shown_task(domain.task(row))
     assert found.problem == PythonProblem("f", (shown,), atol=0.1) and found.shown == 1
+
+
+def test_a_program_that_raises_does_not_earn_a_shown_case_that_expects_none(verifier: PythonIO) -> None:
+    problem = PythonProblem("f", (Case((1,), None), Case((2,), 3)))
+    texts = ["def f(x):\n    return None if x == 1 else 3", "def f(x):\n    return 3 if x == 2 else [][0]", "def"]
+    runs = [verifier.execute(Request(problem, Candidate(text))).result() for text in texts]
+    assert [[run.returned(case) for case in range(2)] for run in runs] == [[True, True], [False, True], [False, False]]
+    owner = SimpleNamespace(executor=verifier)
+    domain = SimpleNamespace(shown_task=lambda task: ShownTask(problem, 2), credit=lambda output, expected: 0.0)
+    learner = TaskAdaptation(owner, domain, None)
+    assert [learner._credits(run) for run in runs] == [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
 
 
 class Counts(PythonIO):

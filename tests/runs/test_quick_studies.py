@@ -17,6 +17,7 @@ OWN_TABLE = {
     "ablation": "impact",
     "ablation_self_play": "impact",
     "algorithms": "difference",
+    "algorithms_core_seconds": "rates",
     "architecture": "models",
     "bias_variance": "decomposition",
     "capacity": "models",

@@ -181,14 +181,15 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
             return super().retry_prompt(task, previous, feedback)
         return wording.retry(self._shown(task), self._look(task), self._shots(task), previous, feedback)
 
-    def teacher_prompt(self, task: Task, solution: str, feedback: str) -> str:
+    def teacher_prompt(self, task: Task, solution: str, attempt: str, feedback: str) -> str:
+        """The bare style has room for one answer: the solution, or else the attempt with its feedback."""
         if self.prompt.style != "bare":
-            return super().teacher_prompt(task, solution, feedback)
-        return self.retry_prompt(task, solution, feedback)
+            return super().teacher_prompt(task, solution, attempt, feedback)
+        return self.retry_prompt(task, solution or attempt, "" if solution else feedback)
 
-    def hides(self, task: Task, case: int) -> bool:
+    def hides(self, task: Task, case: int | None) -> bool:
         """The output of a test."""
-        return case >= len(task.inputs.train)
+        return case is None or case >= len(task.inputs.train)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)

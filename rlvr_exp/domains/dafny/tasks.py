@@ -117,18 +117,24 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         """The retry prompt shows the body that was judged, and counts its lines."""
-        one = task.inputs.example
-        if (body := body_of(previous, one).text) is not None:
-            feedback = of_body(feedback, one, body, self._judged(body, task.inputs))
-            previous = wording.shown(body, self.prompt)
+        previous, feedback = self._explained(task, previous, feedback)
         if self.prompt.style != "bare":
             return super().retry_prompt(task, previous, feedback)
         return wording.retry(task.inputs, self.prompt, self._shots(task), previous, feedback)
 
-    def teacher_prompt(self, task: Task, solution: str, feedback: str) -> str:
+    def teacher_prompt(self, task: Task, solution: str, attempt: str, feedback: str) -> str:
+        """The bare style has room for one answer: the solution, or else the attempt with its feedback."""
         if self.prompt.style != "bare":
-            return super().teacher_prompt(task, solution, feedback)
-        return self.retry_prompt(task, solution, feedback)
+            return super().teacher_prompt(task, solution, *self._explained(task, attempt, feedback))
+        return self.retry_prompt(task, solution or attempt, "" if solution else feedback)
+
+    def _explained(self, task: Task, answer: str, feedback: str) -> tuple[str, str]:
+        """The body of an answer, and feedback that counts its lines; both unchanged if the answer has no body."""
+        one = task.inputs.example
+        if (body := body_of(answer, one).text) is None:
+            return answer, feedback
+        explained = of_body(feedback, one, body, self._judged(body, task.inputs)) if feedback else ""
+        return wording.shown(body, self.prompt), explained
 
     def parse(self, completion: str, task: Task) -> Candidate:
         part: RoleExample = task.inputs

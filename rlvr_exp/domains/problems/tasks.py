@@ -171,10 +171,12 @@ class Problems(WritesTests, ShowsCases, options.Problems):
     def holding(self, task: Task, program: str) -> Task:
         return replace(task, problem=CallsProblem(task.inputs.row.entry_point, program), negatives=())
 
-    def hides(self, task: Task, case: int) -> bool:
+    def hides(self, task: Task, case: int | None) -> bool:
         """Cases that the prompt does not show."""
+        if case is None:
+            return True
         row = task.inputs.row
-        return isinstance(row.tests, PythonProblem) and row.tests.cases[case] not in row.shown
+        return not isinstance(row.tests, PythonProblem) or row.tests.cases[case] not in row.shown
 
     def names(self, task: Task) -> Sequence[str]:
         return names_of(task.inputs.row)

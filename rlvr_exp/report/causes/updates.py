@@ -394,6 +394,8 @@ def _other_policy(seen: Evidence) -> Sign | None:
 
 def _off_ratio(seen: Evidence) -> Sign | None:
     """Ratios of fresh samples are 1 except for rounding; those of reused samples stay near 1."""
+    if str(seen.option("algorithm._target_", "")).endswith(".SSD"):
+        return None  # Its samples are drawn hotter than it learns, and have no ratio.
     used = [seen.option(f"algorithm.{name}", 1) or 1 for name in ("iterations", "rollout_steps", "minibatches")]
     fresh = all(times == 1 for times in used) and "replay" not in (seen.config.get("algorithm") or {})
     corrected = not math.isnan(seen.ends("sampling/gap")[1])

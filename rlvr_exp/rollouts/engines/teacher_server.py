@@ -1,7 +1,7 @@
-"""A vLLM server that scores given tokens: the teacher of `+stage=distill`, with weights that are not here.
+"""A vLLM server as the teacher of `+stage=distill`: it scores given tokens with its own weights.
 
-`vllm serve` answers `prompt_logprobs=K` with the K most probable tokens at each place of a prompt, and with the token that
-stands there. A completion that follows its prompt in the request is scored like that. The values belong to temperature 1.
+A request has a prompt and a completion as one text of tokens. With `prompt_logprobs=K`, `vllm serve` returns the log-probabilities
+of the K most probable tokens at each place, and of the token at that place, at temperature 1.
 
     vllm serve MODEL --max-logprobs 100
 """
@@ -45,7 +45,7 @@ class TeacherServer:
         return self._policy.encode_prompt(text)
 
     def begin(self, texts: Sequence[str]) -> Mapping[str, Any]:
-        """Check the server.
+        """Check the server, and describe it for the manifest.
 
         Args:
             texts: to compare the tokenizers with.
@@ -86,9 +86,10 @@ class TeacherServer:
         return torch.tensor(ids), torch.tensor(logprobs), torch.tensor(drawn)
 
     async def _checked(self, texts: Sequence[str]) -> str:
-        """The name of the served model, which reads the policy's tokens and scores a sequence of the longest length."""
-        listed = (await self._client.call("/v1/models"))["data"]
-        model, names = self._options.model, [one["id"] for one in listed]
+        """The name of the served model. It reads the policy's tokens, takes its longest sequence, and scores a short one."""
+        with _read():
+            listed = {one["id"]: one for one in (await self._client.call("/v1/models"))["data"]}
+        model, names = self._options.model, [*listed]
         if model not in names and (model or len(names) != 1):
             what, got = (
                 "the server lists no such model" if model else "the server lists several models",
@@ -97,7 +98,8 @@ class TeacherServer:
             raise InputError(
                 InputProblem(f"{WHERE}.model", what, got, ", ".join(names[:10]), "", f"{WHERE}.model=NAME")
             )
-        self._model, context = model or names[0], listed[0].get("max_model_len") or self._longest + 1
+        self._model = model or names[0]
+        context = listed[self._model].get("max_model_len") or self._longest + 1
         if context <= self._longest:
             what, allowed = "the server takes fewer tokens than the policy", f"{self._longest + 1} or more"
             remedy = f"vllm serve --max-model-len {self._longest + 1}, or shorter prompts and completions"
@@ -105,37 +107,23 @@ class TeacherServer:
         for text in texts:
             own = self._policy.tokenizer(text, add_special_tokens=False).input_ids
             body = {"model": self._model, "prompt": text, "add_special_tokens": False}
-            if (await self._client.call("/tokenize", body))["tokens"] != own:
+            with _read():
+                theirs = (await self._client.call("/tokenize", body))["tokens"]
+            if theirs != own:
                 what, remedy = "the teacher has another tokenizer", "a teacher of the same family of models"
                 shown = " ".join(text.split())[:60]
                 allowed = "the tokenizer of the policy"
                 raise InputError(
                     InputProblem(f"{WHERE}.model", what, f"other tokens for {shown!r}", allowed, "", remedy)
                 )
-        await self._score((own, own[:1]))
+        await self._score((own[:1], own[:1]))
         return self._model
 
     async def _score(self, asked: tuple[Sequence[int], Sequence[int]]) -> Scored:
         prompt, completion = asked
         body = {"model": self._model, "prompt": [*prompt, *completion], "prompt_logprobs": self._top_k}
         answer = await self._client.call("/v1/completions", {**body, "max_tokens": 1, "temperature": 0.0})
-        places = answer["choices"][0].get("prompt_logprobs")
-        if not isinstance(places, list) or len(places) != len(prompt) + len(completion):
-            raise Nonsense("an answer without prompt_logprobs")
-        return self._read(places[len(prompt) :], completion)
-
-    def _read(self, places: Sequence[Mapping[str, Mapping[str, Any]]], completion: Sequence[int]) -> Scored:
-        """Tokens that a larger teacher has after those of the policy are left out."""
-        ids, logprobs = list[list[int]](), list[list[float]]()
-        for place in places:
-            ranked = sorted((one["rank"], int(token), one["logprob"]) for token, one in place.items())
-            known = [one for one in ranked if one[1] < self._vocabulary][: self._top_k]
-            if len(known) < self._top_k:
-                raise Nonsense(f"{len(known)} tokens of the policy among the {len(ranked)} most probable ones")
-            ids.append([token for _, token, _ in known])
-            logprobs.append([value for _, _, value in known])
-        own = [place[str(token)]["logprob"] for place, token in zip(places, completion, strict=True)]
-        return ids, logprobs, own
+        return scored_of(answer, completion, self._top_k, self._vocabulary)
 
     def _answers(self, answer: Callable[[Any], Any], asked: Sequence[Any]) -> Iterator[Any]:
         """The answers to requests, in their order."""
@@ -148,6 +136,36 @@ class TeacherServer:
                 emit(task.result())
 
         return results_of(work, lambda: False)  # A step is finished before the run stops.
+
+
+def scored_of(answer: Any, completion: Sequence[int], top_k: int, vocabulary: int) -> Scored:
+    """The scores of a completion, which ends the text of an answer. Tokens that a larger teacher has after the vocabulary are
+    left out.
+
+    Raises:
+        Nonsense: they are not in the answer.
+    """
+    ids, logprobs, own = list[list[int]](), list[list[float]](), list[float]()
+    with _read():
+        places = answer["choices"][0]["prompt_logprobs"]
+        for place, token in zip(places[len(places) - len(completion) :], completion, strict=True):
+            ranked = sorted((one["rank"], int(other), float(one["logprob"])) for other, one in place.items())
+            known = [one for one in ranked if one[1] < vocabulary][:top_k]
+            if len(known) < top_k:
+                raise Nonsense(f"{len(known)} tokens of the policy among the {len(ranked)} most probable ones")
+            ids.append([other for _, other, _ in known])
+            logprobs.append([value for _, _, value in known])
+            own.append(float(place[str(token)]["logprob"]))
+    return ids, logprobs, own
+
+
+@contextmanager
+def _read() -> Iterator[None]:
+    """Raises Nonsense if an answer has another form than it is read with."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as fault:
+        raise Nonsense(f"an answer of another form ({type(fault).__name__}: {fault})") from fault
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from rlvr_exp.core.statistics import t_interval
 from rlvr_exp.evaluation.arms import AFTER, BEFORE
 from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
 from rlvr_exp.records.tracking import Row, read_metrics
-from rlvr_exp.runs.comparison import Contrast, Wording, arm_values, compared, contrasts, interval, with_curves
+from rlvr_exp.runs.comparison import Contrast, Wording, arm_values, compared, contrasts, interval, measured, with_curves
 from rlvr_exp.runs.study import ArmStudy, Findings, Job, JobRun
 
 IMPACT = Wording("impact", "full minus without the component", "helps", "harms", from_reference=True)
@@ -58,7 +58,8 @@ def _rates(runs: Sequence[JobRun], reference: str) -> Iterator[Mapping[str, Any]
     for metric in names:
         arms = arm_values(runs, metric)
         against = contrasts(arms, reference, metric)
-        start = [run for run in runs if run.job.arm == reference and evaluation_path(run.directory, BEFORE).exists()]
+        first = [run for run in runs if run.job.arm == reference and measured(run, metric)]
+        start = [run for run in first if evaluation_path(run.directory, BEFORE).exists()]
         before = arm_values(start, metric, BEFORE)[reference] if start else {}
         for arm, values in {BEFORE: before, **arms}.items():
             if values:

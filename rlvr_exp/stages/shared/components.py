@@ -125,7 +125,7 @@ class RunComponents:
     play: Play | None = None
     """The play of a team. None without a team."""
     teacher: Policy | TeacherServer | None = None
-    """Of `roles.teacher`. None without one."""
+    """The policy or the server of `roles.teacher`. None without that role."""
 
     @property
     def policy(self) -> Policy:
@@ -150,7 +150,7 @@ def build_components(config: Config, context: RunContext) -> Iterator[RunCompone
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
     policies = load_policies(config, engine, domain, context)
-    teacher = load_teacher(config, policies, domain)
+    teacher = load_teacher(config, policies, domain, context)
     context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
@@ -246,8 +246,10 @@ def load_policies(config: Config, engine: SamplingEngine, domain: Domain, contex
     return found
 
 
-def load_teacher(config: Config, policies: Mapping[str, Policy], domain: Domain) -> Policy | TeacherServer | None:
-    """Load the policy of `roles.teacher`, whole on each device, or ask its server.
+def load_teacher(
+    config: Config, policies: Mapping[str, Policy], domain: Domain, context: RunContext
+) -> Policy | TeacherServer | None:
+    """Load the policy of `roles.teacher`, whole on each device, or check its server.
 
     Raises:
         InputError: it reads other tokens than the policy that it teaches, or does not answer.
@@ -257,7 +259,8 @@ def load_teacher(config: Config, policies: Mapping[str, Policy], domain: Domain)
     if (served := config.roles[TEACHER].engine) is not None:
         (policy,) = policies.values()
         server = TeacherServer(served, policy, config.algorithm.distillation_top_k, longest_sequence(config))
-        server.begin([" ".join(policy.tokenizer.get_added_vocab()), *map(domain.task_prompt, all_tasks(domain)[:8])])
+        texts = [" ".join(policy.tokenizer.get_added_vocab()), *map(domain.task_prompt, all_tasks(domain)[:8])]
+        manifest.update(context.directory, teacher=dict(server.begin(texts)))
         return server
     with unsharded_loading() if config.parallel.strategy == "zero3" else nullcontext():
         model = of_role(config, TEACHER).model

@@ -90,6 +90,10 @@ class RowDomain(Domain):
         explained = feedback if text is None else self._format.explained(feedback, text)
         return super().retry_prompt(task, previous, explained)
 
+    def hides(self, task: Task, case: int | None) -> bool:
+        """Nothing: rows are to be solved, and no policy learns from them."""
+        return False
+
     def parse(self, completion: str, task: Task) -> Candidate:
         return self._format.parse(completion, task.problem)
 

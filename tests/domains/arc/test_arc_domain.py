@@ -260,7 +260,11 @@ def test_feedback_tells_a_train_pair_and_hides_the_output_of_a_test() -> None:
 def test_a_teacher_sees_the_solution_before_the_task() -> None:
     bare, worded = Arc(), Arc(prompt=Wording(style="instruct"))
     task = bare.splits()["dev"][0]
-    assert bare.teacher_prompt(task, "def f(): 1", "").endswith("def f(): 1\n\n" + bare.task_prompt(task))
-    said = worded.teacher_prompt(task, "def f(): 1", "it failed")
+    assert bare.teacher_prompt(task, "def f(): 1", "def f(): 2", "it failed").endswith(
+        "def f(): 1\n\n" + bare.task_prompt(task)
+    )
+    alone = bare.teacher_prompt(task, "", "def f(): 2", "it failed")
+    assert alone == bare.retry_prompt(task, "def f(): 2", "it failed")
+    said = worded.teacher_prompt(task, "def f(): 1", "", "it failed")
     assert said.startswith(worded.task_prompt(task).rstrip("\n")) and "def f(): 1" in said and "it failed" in said
-    assert "Correct solution" not in worded.teacher_prompt(task, "", "it failed")
+    assert "Correct solution" not in worded.teacher_prompt(task, "", "", "it failed")

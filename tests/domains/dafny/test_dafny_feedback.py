@@ -1,5 +1,7 @@
 """Feedback for a retry: the lines of the answer, the lines that errors point to, and no line of a hidden proof."""
 
+from dataclasses import replace
+
 import pytest
 from fake_cascade import LOOP, PROVED, WRONG, domain, tasks_of
 
@@ -115,3 +117,17 @@ def test_every_example_of_the_corpus_maps_to_its_own_lines() -> None:
             assert quoted in map(str.strip, (*body.split("\n"), *one.program("").split("\n"))), found
             if "of the body: a" in found:
                 assert quoted.replace(" ", "") in line.replace(" ", "") or not quoted
+
+
+@pytest.mark.parametrize("style", ["bare", "instruct"])
+def test_a_teacher_sees_the_lines_of_the_attempt_never_those_of_the_solution(tmp_path, style) -> None:
+    both = domain(tmp_path)
+    own, task = both.writer, tasks_of(both)[0]
+    own.prompt = replace(own.prompt, style=style)
+    judged = own.parse(BAD, task).text
+    feedback = f"line {line_of(judged, 'r := r + 2')}: a"
+    alone = own.teacher_prompt(task, "", BAD, feedback)
+    assert f"line {line_of(BAD, 'r := r')} of the body: a" in alone and "r := r + 2" in alone
+    with_solution = own.teacher_prompt(task, LOOP, BAD, feedback)
+    assert "r := r + 2" in with_solution and LOOP.strip().splitlines()[-2].strip() in with_solution
+    assert ("line" in with_solution.replace(own.task_prompt(task), "")) == (style == "instruct")
