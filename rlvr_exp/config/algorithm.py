@@ -303,7 +303,8 @@ class Weighed(Distilled):
     def problems(self) -> list[InputProblem]:
         found = super().problems()
         usual = {spec.name: spec.default for spec in fields(self)}
-        for name in OF_REWARDS if self.distillation_weight == 1.0 else ():
+        others = () if self.distillation_weight < 1.0 else set(OF_REWARDS) - {one.where for one in found}
+        for name in sorted(others):
             if (given := getattr(self, name)) != usual[name]:
                 what, remedy = "the loss has no rewards", "set algorithm.distillation_weight below 1, or drop it"
                 found.append(InputProblem(name, what, str(given), "its default", "", remedy))

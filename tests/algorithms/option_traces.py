@@ -45,7 +45,8 @@ DOMAIN: Any = SimpleNamespace(
     parse=lambda text, task: Candidate(text),
     feedback=lambda task, verdict: verdict.reason,
     gold_completion=lambda task: "w9 w8 w7",
-    teacher_prompt=lambda task, solution, feedback: f"{task.inputs} {solution} {'w9 w8' * bool(feedback)}",
+    splits=lambda: {"train": TASKS},
+    teacher_prompt=lambda task, solution, attempt, feedback: f"{task.inputs} {solution} {'w9 w8' * bool(feedback)}",
 )
 SMALL = {"prompts_per_step": 2, "group_size": 3, "max_steps": 2}
 

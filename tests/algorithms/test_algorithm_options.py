@@ -83,6 +83,9 @@ MIXED = {"distillation_weight": 0.5}
 WEIGHED = {
     "distillation_weight": change(0.5),
     "positive_weight": change(0.1, **MIXED),
+    "pass_k": change(2, **MIXED),
+    "pass_k_weight": change(0.5, pass_k=2, **MIXED),
+    "unlikeliness": change(0.9, **MIXED),
     "clip_low": change(1e-9, **MIXED, **FOLLOWED),
     "clip_high": change(9.0, **MIXED, **FOLLOWED),
     "correction": change("token_truncate", correction="sequence_mask", **MIXED),

@@ -52,7 +52,7 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
     who, plan = build(config.algorithm), batch_plan(config)
     domain = SimpleNamespace(
         task_prompt=lambda task: task.inputs,
-        teacher_prompt=lambda task, solution, feedback: f"{task.inputs} {solution}",
+        teacher_prompt=lambda task, solution, attempt, feedback: f"{task.inputs} {solution}",
         demonstrations=lambda task: [task],
         gold_completion=lambda task: task.gold,
         variant=lambda task, _: task,
