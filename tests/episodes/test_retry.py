@@ -24,7 +24,7 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.training.step_log import StepLog, rollout_rows
 from rlvr_exp.verifiers.base import Verdict
 
-PASSED, FAILED = Verdict("passed", passed=1, total=1), Verdict("failed", "wrong_answer", log="it is wrong")
+PASSED, FAILED = Verdict("passed", passed=1, total=1), Verdict("failed", "runtime_error", log="it is wrong")
 SILENT = Verdict("no_verdict", log="broke")
 TASK = Task("one", "f", 0.0, None, None)
 
@@ -72,13 +72,13 @@ def test_each_failure_is_retried_with_the_verifiers_words_and_nothing_else_is() 
     verdicts = {0: PASSED, 1: FAILED, 2: SILENT}
     done = run(runner(lambda key: verdicts[key[5]] if key[-2] != "again" else FAILED, attempts=3))
     assert [(turn.parent, turn.completion.verdict) for turn in done.turns[3:]] == [(1, FAILED), (3, FAILED)]
-    assert done.turns[3].prompt == "do one not <1> for wrong_answer: it is wrong"
+    assert done.turns[3].prompt == "do one not <1> for runtime_error: it is wrong"
     assert [turn.key[-2:] for turn in done.turns[3:]] == [("again", 1), ("again", 2)]
 
 
 def test_a_retry_shows_the_answer_without_its_thoughts() -> None:
     done = run(runner(lambda key: FAILED, attempts=2, thoughts="<think>\nHm.\n</think>\n\n"), samples=(0,))
-    assert done.turns[1].prompt == "do one not <0> for wrong_answer: it is wrong"
+    assert done.turns[1].prompt == "do one not <0> for runtime_error: it is wrong"
 
 
 def test_the_best_of_an_attempt_is_followed_by_as_many() -> None:
@@ -93,7 +93,7 @@ def test_the_best_of_an_attempt_is_followed_by_as_many() -> None:
 def test_a_retry_whose_prompt_is_too_long_ends_the_branch() -> None:
     made = runner(lambda key: FAILED, attempts=3, room=len("do one"))
     done = run(made, samples=(0,))
-    assert [turn.completion.verdict.bucket for turn in done.turns] == ["wrong_answer", "prompt_too_long"]
+    assert [turn.completion.verdict.bucket for turn in done.turns] == ["runtime_error", "prompt_too_long"]
     assert made.environment.result(done) is done.turns[0].completion
     assert made.environment.groups(done) == [[0]]
     assert [turn.learn for turn in done.turns] == [True, False], "nothing is learned from what was not sampled"
