@@ -13,11 +13,13 @@ from typing import Any
 from rlvr_exp.config import study as options
 from rlvr_exp.config.study import FULL
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.measures import SUCCESS
 from rlvr_exp.core.statistics import t_interval
 from rlvr_exp.evaluation.arms import AFTER, BEFORE
-from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
+from rlvr_exp.evaluation.metrics import task_values
+from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation
 from rlvr_exp.records.tracking import Row, read_metrics
-from rlvr_exp.runs.comparison import Contrast, Wording, arm_values, compared, contrasts, interval, measured, with_curves
+from rlvr_exp.runs.comparison import Contrast, Wording, compared, contrasts, interval, with_curves
 from rlvr_exp.runs.study import ArmStudy, Findings, Job, JobRun
 
 IMPACT = Wording("impact", "full minus without the component", "helps", "harms", from_reference=True)
@@ -44,24 +46,40 @@ class Algorithms(options.Algorithms, ArmStudy):
     def summarise(self, runs: Sequence[JobRun]) -> Findings:
         reference = runs[0].job.arm
         found = compared(runs, reference, self.metric, self.equal, FIRST_ALGORITHM)
-        rates = [*_rates(runs, reference)]
         completed = [run for run in runs if run.completed]
-        ends = [_end(arm, completed) for arm in dict.fromkeys(run.job.arm for run in completed)]
-        found = replace(found, tables={**found.tables, "rates": rates, "ends": ends})
+        after = _Measured(completed, AFTER)
+        before = _Measured([run for run in completed if run.job.arm == reference], BEFORE)
+        ends = [_end(arm, completed, after) for arm in after.tokens]
+        found = replace(found, tables={**found.tables, "rates": [*_rates(before, after, reference)], "ends": ends})
         return with_curves(found, runs, ENTROPY, ENTROPY, "entropy of a token, nats")
 
 
-def _rates(runs: Sequence[JobRun], reference: str) -> Iterator[Mapping[str, Any]]:
-    """Each rate of each arm, before training of the reference, too, with 95% intervals over seeds and tasks. Differences are
+class _Measured:
+    """All success rates of runs, those that summaries leave out, too. Reads each file once."""
+
+    def __init__(self, runs: Sequence[JobRun], when: When):
+        self.rates: dict[str, dict[str, dict[int, Mapping[str, float]]]] = {}
+        """By name, arm, seed and task."""
+        self.tokens: dict[str, list[float]] = {}
+        """By arm: the mean tokens of a sampled answer of each run."""
+        for run in runs:
+            if evaluation_path(run.directory, when).exists():
+                results = read_evaluation(run.directory, when)
+                sampled = [one.completion for one in results if one.mode == "sampled"]
+                for name in dict.fromkeys((*SUCCESS, f"pass_at_{1 + max((one.sample for one in sampled), default=0)}")):
+                    if values := task_values(results, name):
+                        self.rates.setdefault(name, {}).setdefault(run.job.arm, {})[run.job.seed] = values
+                self.tokens.setdefault(run.job.arm, []).extend(
+                    [fmean(one.tokens for one in sampled)] if sampled else []
+                )
+
+
+def _rates(before: _Measured, after: _Measured, reference: str) -> Iterator[Mapping[str, Any]]:
+    """Each rate of each arm, and of the reference before training, with 95% intervals over seeds and tasks. Differences are
     corrected for the arms (Holm)."""
-    names = dict.fromkeys(name for run in runs for name in run.summary.get(AFTER) or {} if name.startswith("pass_at_"))
-    for metric in names:
-        arms = arm_values(runs, metric)
+    for metric, arms in after.rates.items():
         against = contrasts(arms, reference, metric)
-        first = [run for run in runs if run.job.arm == reference and measured(run, metric)]
-        start = [run for run in first if evaluation_path(run.directory, BEFORE).exists()]
-        before = arm_values(start, metric, BEFORE)[reference] if start else {}
-        for arm, values in {BEFORE: before, **arms}.items():
+        for arm, values in {BEFORE: before.rates.get(metric, {}).get(reference, {}), **arms}.items():
             if values:
                 row = {"rate": metric, "arm": arm, "seeds": len(values)} | interval(values, metric)._asdict()
                 yield row | (_difference(against[arm]) if arm in against else {})
@@ -77,16 +95,14 @@ def _difference(one: Contrast) -> dict[str, float]:
     }
 
 
-def _end(arm: str, runs: Sequence[JobRun]) -> Mapping[str, Any]:
+def _end(arm: str, runs: Sequence[JobRun], after: _Measured) -> Mapping[str, Any]:
     """Tokens of a sampled answer after training, the entropy in the last rows, the share of groups in which some answers passed
     and some failed. Imitation has no groups."""
-    own = [run.directory for run in runs if run.job.arm == arm]
-    tokens = [one.completion.tokens for each in own for one in read_evaluation(each, AFTER) if one.mode == "sampled"]
-    rows = [read_metrics(each) for each in own]
+    rows = [read_metrics(run.directory) for run in runs if run.job.arm == arm]
     entropies = [row[ENTROPY] for each in rows for row in each[-LAST_ROWS:] if row.get(ENTROPY) is not None]
     mixed = [row[MIXED] for each in rows for row in each if row.get(MIXED) is not None]
     found: dict[str, Any] = {"arm": arm}
-    for name, values in {"tokens": tokens, ENTROPY: entropies, "mixed_groups": mixed}.items():
+    for name, values in {"tokens": after.tokens[arm], ENTROPY: entropies, "mixed_groups": mixed}.items():
         if values:
             found[name] = fmean(values)
     return found
