@@ -13,7 +13,7 @@ The teacher's distribution is its K most probable tokens and one further event f
 any vocabulary. A divergence over these events is at most that over all tokens.
 
 `DistillationTrainer` adds the divergence to the loss of TRL's GRPOTrainer. The teacher is another model (`Distillation`), or the
-policy with another prompt (rlvr_exp.algorithms.self_distillation). A model on a server returns its K tokens.
+policy with another prompt (rlvr_exp.algorithms.self_distillation). A server returns the K tokens of its model.
 
 Differences from the paper:
 - All samples are the student's own (its lambda is 1).
@@ -213,7 +213,7 @@ class OtherModel(Teacher):
 
 
 class ServedTeacher(Teacher):
-    """Weights on a server."""
+    """A teacher whose weights a server holds."""
 
     def __init__(self, server: TeacherServer):
         super().__init__()
@@ -339,14 +339,14 @@ class DistillationTrainer(PolicyTrainer):
         if isinstance(self._teacher, ServedTeacher):
             device = self.accelerator.device
             ids, logprobs, drawn = (one.to(device) for one in self._teacher.server.scored(prompts, completions))
-            return super()._compared(inputs, batch, samples) | _said(Taught(ids, logprobs), drawn)
+            return super()._compared(inputs, batch, samples) | _teacher_inputs(Taught(ids, logprobs), drawn)
         # Those with the same prompt become neighbours, which share it.
         order = sorted(range(len(samples)), key=lambda row: (owners[row], prompts[row]))
         starts, rests, groups = shared_starts([prompts[row] for row in order], [owners[row] for row in order])
         answers = [[*before, *completions[row]] for before, row in zip(rests, order, strict=True)]
         given = (starts, answers, groups, max(map(len, answers)))
         taught, drawn = self._taught(partial(self._model_rows, *given, given=[*map(len, rests)]), order)
-        return super()._compared(inputs, batch, samples) | _said(taught, drawn)
+        return super()._compared(inputs, batch, samples) | _teacher_inputs(taught, drawn)
 
     def _taught(self, make: Callable[..., ModelRows], order: Sequence[int]) -> tuple[Taught, torch.Tensor]:
         """The teacher's distributions, and its (m,) log-probabilities of the tokens drawn, sample after sample.
@@ -421,7 +421,7 @@ class DistillationTrainer(PolicyTrainer):
         return loss
 
 
-def _said(taught: Taught, drawn: torch.Tensor) -> dict[str, torch.Tensor]:
+def _teacher_inputs(taught: Taught, drawn: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"teacher_ids": taught.ids, "teacher_logprobs": taught.logprobs, "teacher_drawn": drawn}
 
 

@@ -328,7 +328,7 @@ class SelfDistillation(Distilled):
 
 @dataclass
 class OnFeedback(SelfDistillation):
-    """Options of the methods whose teacher sees what the verifier said."""
+    """Options of the methods whose teacher sees the verifier's feedback."""
 
     include_feedback: bool = option(True)
     """The teacher sees the verifier's feedback on the answer, besides another answer that passed."""

@@ -28,7 +28,7 @@ class Local:
 
 @dataclass
 class Endpoint:
-    """An OpenAI-compatible endpoint, and how it is asked."""
+    """An OpenAI-compatible endpoint, and the limits of its requests."""
 
     url: str = ""
     """Address of the endpoint up to /v1, without credentials. Required."""

@@ -51,7 +51,7 @@ class Role:
     optimizer: Any = node(base=Optimizer, optional=True)
     """Optimizer of its weights."""
     engine: Endpoint | None = None
-    """Of the teacher: a vLLM server that holds its weights."""
+    """A vLLM server that holds the weights of the teacher."""
 
 
 TARGET = "_target_"
@@ -239,7 +239,7 @@ def _of_served_teacher(config: Any, own: Role) -> Iterator[InputProblem]:
     if own.model is not None:
         remedy = f"drop {where}.model or {where}.engine"
         yield InputProblem(where, "the teacher is a model here or on a server", "both", "one of them", "", remedy)
-    if not own.engine or not own.engine.url:
+    if own.engine is not None and not own.engine.url:
         what, remedy = "a server needs an address", f"{where}.engine.url=http://HOST:PORT/v1"
         yield InputProblem(f"{where}.engine.url", what, "", "", "", remedy)
     if algorithm.temperature != 1.0:

@@ -333,3 +333,14 @@ def test_a_step_of_distillation_has_the_gradient_of_trls_loss(tmp_path, alpha):
     wanted = torch.cat([value.grad.flatten() for value in plain.parameters()])
     assert wanted.norm() > 1e-3
     assert (got - wanted).norm() <= 1e-6 * wanted.norm()
+
+
+def test_a_batch_is_informative_if_an_answer_is_taught():
+    recorded = [[(0.0,) * len(one) for one in row] for row in batch.answers()]
+    found = []
+    for words in ([], ["algorithm.include_feedback=false"]):
+        who = batch.algorithm("sdpo", *words)
+        who.begin(Words(), SimpleNamespace(max_tokens=64, encode_prompt=lambda hints: [5, 6]), None)
+        groups = batch.groups(who, recorded, rewards=((0.1, 0.2, 0.3),) * 3)
+        found.append(who.experience(groups, 0).informative())
+    assert found == [True, False]  # No answer passed, so only feedback teaches.

@@ -1,6 +1,7 @@
 """Success by the number of solved examples in the prompt."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from completions import completion
@@ -120,6 +121,8 @@ def test_algorithms_are_held_against_the_first_with_their_entropy(tmp_path):
         rates[GREEDY, "ppo"]["difference"] == pytest.approx(1 / 3, abs=0.01) and rates[GREEDY, "ppo"]["p_holm"] < 0.05
     )
     assert {row["arm"]: row["entropy"] for row in found.tables["ends"]} == {"grpo": 1.25, "ppo": 3.25}
+    failed = [replace(run, summary={"status": "failed"}) if run.job.arm == "grpo" else run for run in runs]
+    assert {row["arm"] for row in study.summarise(failed).tables["rates"]} == {"ppo"}
     write_record(tmp_path, "study", [], runs, found)
     assert (
         {path.stem for path in tmp_path.glob("*.png")}

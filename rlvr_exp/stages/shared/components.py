@@ -249,7 +249,7 @@ def load_policies(config: Config, engine: SamplingEngine, domain: Domain, contex
 def load_teacher(
     config: Config, policies: Mapping[str, Policy], domain: Domain, context: RunContext
 ) -> Policy | TeacherServer | None:
-    """Load the policy of `roles.teacher`, whole on each device, or check its server.
+    """Load the policy of `roles.teacher`, whole on each device, or check the server that holds it.
 
     Raises:
         InputError: it reads other tokens than the policy that it teaches, or does not answer.
