@@ -289,7 +289,7 @@ class Distilled(Clipped, RatioMethod):
     """How token losses are averaged, as in GRPO."""
 
 
-OF_REWARDS = ("clip_low", "clip_high", "pass_k", "unlikeliness", "positive_weight")
+OF_REWARDS = ("clip_low", "clip_high", "pass_k", "unlikeliness", "positive_weight", "correction")
 """Options of a loss by rewards."""
 
 

@@ -13,6 +13,7 @@ policy starts from. They remain in use as the reference policy, as the base of a
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
@@ -165,6 +166,7 @@ def trajectory_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_resume_mutable(key: str) -> bool:
+    key = re.sub(r"^roles\.\w+\.(?=engine\.)", "", key)  # a role's own server is one as well
     return any(key == free or key.startswith(f"{free}.") for free in RESUME_MUTABLE)
 
 

@@ -167,6 +167,7 @@ def test_another_role_has_no_engine_of_its_own() -> None:
         ([CASCADE, "roles.writer.algorithm=distillation"], "roles.writer.algorithm", "the one policy of a run"),
         (["+stage=grpo", "algorithm=sdpo", "algorithm.positive_weight=0.5"], "algorithm.positive_weight", "no rewards"),
         (["+stage=distill", TEACHER, "algorithm.clip_low=0.1"], "algorithm.clip_low", "distillation_weight below 1"),
+        (["+stage=distill", TEACHER, "algorithm.correction=none"], "algorithm.correction", "the loss has no rewards"),
     ],
 )
 def test_a_method_with_a_teacher_is_refused_if_it_cannot_teach(words: Sequence[str], where: str, told: str) -> None:

@@ -103,3 +103,7 @@ def test_a_server_that_dies_stops_the_run_and_names_the_remedy(tmp_path: Path) -
             time.sleep(0.2)
     said = run.communicate(timeout=120)[0].decode()
     assert run.returncode == GUARD and "does not score" in said and "run the same command again" in said
+    other = ["--max-model-len", "1152", "--served-model-name", "other"]
+    with servers.vllm(EMBEDDED_MODELS / "tiny", tmp_path / "log", *other) as url:
+        done = distilled(tmp_path, *words, f"roles.teacher.engine.url={url}", "run.resume=auto")
+    assert done.returncode == 2 and "the run began with another teacher" in done.stdout + done.stderr

@@ -260,7 +260,9 @@ def load_teacher(
         (policy,) = policies.values()
         server = TeacherServer(served, policy, config.algorithm.distillation_top_k, longest_sequence(config))
         texts = [" ".join(policy.tokenizer.get_added_vocab()), *map(domain.task_prompt, all_tasks(domain)[:8])]
-        manifest.update(context.directory, teacher=dict(server.begin(texts)))
+        described = server.begin(texts)
+        _same_teacher(manifest.section(context.directory, TEACHER).get("model"), described["model"])
+        manifest.update(context.directory, teacher=dict(described))
         return server
     with unsharded_loading() if config.parallel.strategy == "zero3" else nullcontext():
         model = of_role(config, TEACHER).model
@@ -276,6 +278,13 @@ def load_teacher(
             what, allowed = "the teacher has another tokenizer", "the tokenizer of the policy"
             raise InputError(InputProblem(f"roles.{TEACHER}.model", what, got, allowed, "", remedy))
     return teacher
+
+
+def _same_teacher(before: str | None, now: str) -> None:
+    """Refuse to continue a run with another model as its teacher."""
+    if before not in (None, now):
+        what, remedy = "the run began with another teacher", f"serve {before}, or a new run.dir"
+        raise InputError(InputProblem(f"roles.{TEACHER}.engine.model", what, now, str(before), "", remedy))
 
 
 def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, object]:
