@@ -28,6 +28,7 @@ SEVERITY = {
     "out_of_resource": -0.5,
     "verify": -0.3,
     "wrong_answer": -0.2,
+    "side_effect": -0.2,
     PROMPT_TOO_LONG: -0.2,
 }
 """Values of `Severity`: the further a completion is from passing, the lower. A cheat is lowest."""

@@ -25,6 +25,7 @@ BUCKETS = (
     "resolve",
     "verify",
     "wrong_answer",
+    "side_effect",
     "runtime_error",
     "timeout",
     "out_of_resource",

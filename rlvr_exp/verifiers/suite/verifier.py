@@ -21,6 +21,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
@@ -68,7 +69,9 @@ class RecordedRun:
     fault: str = ""
     """A fault of the suite itself."""
     wrong: str = ""
-    profile: dict[str, int] = field(default_factory=dict)
+    effects: str = ""
+    """Effects on the suite's process that the reference does not have."""
+    profile: dict[str, Any] = field(default_factory=dict)
     decided: tuple[int, int] = (0, 0)
     """Assertions that the solution's own comparison decided, and all that held."""
     done: bool = False
@@ -162,7 +165,7 @@ def _take(run: RecordedRun, record: list[Any]) -> None:
         run.outcomes[_text(rest[0])] = (_text(rest[1]), _text(rest[2]))
     elif kind == "decided":
         run.decided = (int(rest[0]), int(rest[1]))
-    elif kind in ("broken", "fault", "wrong"):
+    elif kind in ("broken", "fault", "wrong", "effects"):
         setattr(run, kind, getattr(run, kind) or _text(rest[0]))
     elif kind == "profile":
         run.profile = dict(rest[0])
@@ -210,7 +213,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
     """
 
     name = "pytest"
-    version = "4"
+    version = "5"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         if find_spec("pytest") is None:
@@ -257,9 +260,22 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
             if judgement.verdict.outcome != "passed":
                 log = f"the suite cannot judge: its reference does not pass ({judgement.verdict.log})"
                 return Judgement(Verdict("no_verdict", log=log), cacheable=False)
-            return then(self._run(suite, text, first.profile), lambda run: self._judged(suite, run))
+            return then(self._run(suite, text, first.profile), partial(self._beside, suite, text, first.profile))
 
         return then(profile, after)
+
+    def _beside(
+        self, suite: _Suite, text: str | None, profile: dict[str, Any], run: RecordedRun
+    ) -> Judgement | Future[Judgement]:
+        """The judgement of a run beside a reference. A solution that passes without its effects has to pass with them, too: a
+        suite may check that there are none."""
+        judgement = self._judged(suite, run)
+        if not run.effects:
+            return judgement
+        if judgement.verdict.outcome != "passed":
+            return _of_effects(judgement, run.effects)
+        again = self._run(suite, text, profile, strict=False)
+        return then(again, lambda run: _of_effects(self._judged(suite, run), run.effects))
 
     def _profile(self, suite: _Suite, known_by: bytes, reference: str) -> Future[RecordedRun]:
         """The reference's run, which records the kind of value at each place; once, as long as it is cached."""
@@ -272,14 +288,20 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
             return known
 
     def _run(
-        self, suite: _Suite, text: str | None, sites: dict[str, int] | None = None, recording: bool = False
+        self,
+        suite: _Suite,
+        text: str | None,
+        profile: dict[str, Any] | None = None,
+        recording: bool = False,
+        strict: bool = True,
     ) -> Future[RecordedRun]:
-        """One solution under one suite."""
+        """One solution under one suite. `strict`: effects that the reference does not have are not applied."""
         uses = suite.uses
         both = {"solution": text, "words": uses.words, "threads": uses.threads}
         job = both | {"tests": suite.tests, "files": suite.files, "imports": suite.shape.imports}
         job |= {"patches": suite.shape.patches}
-        job |= {"stars": uses.stars, "classes": uses.classes, "sites": sites, "recording": recording}
+        job |= {"stars": uses.stars, "classes": uses.classes, "profile": profile, "recording": recording}
+        job |= {"strict": strict}
         peer = b"" if self._shared else wire.encode(both)
         return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), read)
 
@@ -303,6 +325,15 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
     def close(self) -> None:
         self._pool.close()
         super().close()
+
+
+def _of_effects(judgement: Judgement, effects: str) -> Judgement:
+    """A wrong answer of a solution that changes what the suite holds has its own bucket."""
+    verdict = judgement.verdict
+    if verdict.bucket != "wrong_answer":
+        return judgement
+    log = f"an effect that the reference does not have: {effects}\n{verdict.log}"[:LOG]
+    return replace(judgement, verdict=replace(verdict, bucket="side_effect", log=log))
 
 
 def same_program(text: str | None, reference: str) -> bool:

@@ -116,7 +116,7 @@ def test_a_solution_writes_no_random_state_or_environment_that_the_reference_lea
     shuffled = "import random\ndef my_sort(xs):\n    random.random()\n    return sorted(xs)\n"
     assert judge_all(verifier, [(fixed, DRAWN, {})], SORT)[0].outcome == "failed"
     assert judge_all(verifier, [(shuffled, DRAWN, {})], SORT)[0].outcome == "passed"
-    assert judge_all(verifier, [(swapped, ASKED, {})], SORT)[0].outcome == "passed", "the suite's stays"
+    assert judge_all(verifier, [(swapped, ASKED, {})], SORT)[0].bucket == "side_effect"
     seeded = "import random\nfrom solution import my_sort\ndef test_a():\n    random.seed(3)\n    a = my_sort([2, 1])\n    random.seed(3)\n    random.random()\n    b = random.random()\n    random.seed(3)\n    my_sort([1])\n    assert random.random() == b\n"
     assert judge_all(verifier, [(shuffled, seeded, {})], shuffled)[0].outcome == "passed", (
         "where the reference draws, too"

@@ -24,6 +24,27 @@ def test_attack_never_passes(verifier, row):
         assert judge_all(verifier, [(reference, suite, files)], reference)[0].outcome == "passed"
 
 
+CLASSES = [(group, row) for group, rows in table("reference_classes").items() for row in rows]
+OPEN_WITHOUT = ("changed objects", "mixed places")
+"""Classes that only a reference closes."""
+
+
+@pytest.mark.property(18)
+@pytest.mark.parametrize(
+    ("group", "row"), [pytest.param(*one, id=f"{one[0]}: {one[1]['name']}") for one in thinned(CLASSES, 3)]
+)
+def test_a_wrong_solution_of_each_class_fails_and_a_right_one_passes(verifier, group, row):
+    files = row.get("files", {})
+    solutions = [(row[kind] + "\n# another text\n", row["suite"], files) for kind in ("wrong", "right", "reference")]
+    wrong, *honest = judge_all(verifier, solutions, row["reference"])
+    assert wrong.outcome == "failed" and [verdict.outcome for verdict in honest] == ["passed"] * 2, (wrong, honest)
+    if group == "changed objects":
+        assert wrong.bucket == "side_effect", wrong
+    wrong, *honest = judge_all(verifier, solutions)
+    assert group in OPEN_WITHOUT or wrong.outcome == "failed", wrong
+    assert [verdict.outcome for verdict in honest] == ["passed"] * 2, honest
+
+
 NET = "import torch\n\ndef net(): return torch.randn(3)\n"
 AGAIN = "import torch\nfrom solution import net\ndef test_a():\n    torch.manual_seed(3); a = net(); torch.manual_seed(3); b = net()\n    assert torch.equal(a, b) and not torch.equal(net(), a)\n"
 SEEDS = "import random\ndef set_seed(n): random.seed(n)\n"

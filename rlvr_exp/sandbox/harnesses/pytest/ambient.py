@@ -13,7 +13,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 
@@ -31,11 +31,10 @@ VOCABULARY = DRAWS | frozenset(
 """Words in a suite's text that decide the state that the two processes share."""
 STATES = ("random", "environ", "folder")
 """State that a solution changes here only if the reference does: a suite may draw its data from it, or expect it."""
-DRAWN = "random numbers that the suite draws"
-"""The state of these numbers. A solution sets it only if the reference does."""
-_BLOCK, _BLOCKS, _SEARCHES = 4 * 624, 1000, 8
-"""Bytes of a twister's state, how many times so many may have been drawn between two messages, and how often a generator is
-looked for in vain in a run; one search takes tens of milliseconds."""
+_SETTERS = {"seed", "setstate", "set_state", "manual_seed", "set_rng_state"}
+_BLOCK, _BLOCKS, _SET = 4 * 624, 1000, 200
+"""Bytes of a twister's state, how many times so many may have been drawn between two messages, and how many states that a
+reference sets are kept."""
 _write = os.write
 
 
@@ -44,24 +43,40 @@ class Ambient:
 
     Args:
         words: the words of `VOCABULARY` in the suite's text.
-        allows: whether the other end may change a kind of state here; none is refused by default.
+        rules: they decide what the other end may change here; without rules, everything.
     """
 
-    def __init__(self, side: int, words: Iterable[str], allows: Callable[[str], bool] = lambda _: True):
-        self._allows = allows
+    def __init__(self, side: int, words: Iterable[str], rules: Any = None):
+        self._rules = rules
         self._side, self._words = side, frozenset(words)
         self.watched: Watched | None = None
         self._patched = Patched()
         self._random = _generators(self._words) if "random" in self._words or "manual_seed" in self._words else []
         # The suite's go out with its first message: both processes draw from one state.
         self._states: list[Any] = [state() if side else None for state, _, _ in self._random]
-        self._searches = [0 for _ in self._random]
+        self._set = 0
+        if side == 0:
+            for at, (_, _, name) in enumerate(self._random):
+                self._watch_seeds(at, name)
         self._environment = dict(os.environ) if self._words & {"environ", "getenv", "setenv", "delenv"} else None
         self._folder = os.getcwd() if "chdir" in self._words else None
         self._logs = bool(self._words & {"caplog", "assertLogs", "logging", "getLogger"})
         self._levels: dict[str, int] = {}
         self._output: list[list[Any]] = []
         self._size = 0
+
+    def _watch_seeds(self, at: int, name: str) -> None:
+        """Where the suite seeds a generator, the solution's gets the same state, even if that is no new one here."""
+        module = import_module({"numpy": "numpy.random"}.get(name, name))
+        for setter in _SETTERS & vars(module).keys():
+            sets = getattr(module, setter)
+
+            @wraps(sets)
+            def seeds(*args: Any, sets: Callable[..., Any] = sets, **kwargs: Any) -> Any:
+                self._states[at] = None
+                return sets(*args, **kwargs)
+
+            setattr(module, setter, seeds)
 
     def run(self, does: Callable[[], Any]) -> Any:
         """Serve a request."""
@@ -98,19 +113,32 @@ class Ambient:
             getattr(self, f"_take_{kind}")(peer, *parts)
 
     def _accepts(self, peer: Any, kind: str, parts: list[Any]) -> bool:
-        """Whether the solution may change a state of the suite's. Drawing numbers is no change."""
+        """Whether the solution may change a state of the suite's."""
         if kind != "random":
-            return self._allows(kind)
+            return self._rules.may(peer.moment, kind)
         at, coded = parts
-        name, state = self._random[at][2], peer.values.value(coded)
-        if name == "torch" or not self._words & DRAWS:  # What no suite draws from decides nothing.
-            return self._allows(kind)
-        if self._searches[at] < _SEARCHES and _leads_to(name, self._states[at], state):
+        return self._moves(peer, at, self._random[at][2], peer.values.value(coded))
+
+    def _moves(self, peer: Any, at: int, name: str, state: Any) -> bool:
+        """Whether a generator of the suite's gets the state to which the solution's came by drawing or seeding. It moves as far
+        as the reference moved it at that moment, or else not at all."""
+        rules, moment = self._rules, peer.moment
+        if rules.recording:
+            drawn = _drawn(name, self._states[at], state)
+            if drawn is None:
+                self._set += 1
+            kept = ["drawn", *drawn] if drawn is not None else ["state", state] if self._set <= _SET else ["any"]
+            rules.has(moment, f"random numbers of {name}", kept)
             return True
-        self._searches[at] += 1
-        if self._allows(DRAWN):
+        if not rules.bound:
+            return name == "torch" or not self._words & DRAWS  # What no suite draws from decides nothing.
+        found = rules.has(moment, f"random numbers of {name}")
+        how, *parts = found or [""]
+        if not rules.strict or how == "any":
             return True
-        self._states[at] = None  # The next message takes the solution back to the suite's state.
+        if how:
+            before, self._states[at] = self._states[at], None
+            self._random[at][1](_moved(name, before, *parts) if how == "drawn" else _state(name, *parts))
         return False
 
     def _take_random(self, peer: Any, at: int, state: Any) -> None:
@@ -234,20 +262,50 @@ def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable
     return found
 
 
-def _leads_to(name: str, state: Any, other: Any) -> bool:
-    """Whether draws lead from one state of a Mersenne twister to another. It renews its words a block at a time."""
+def _drawn(name: str, state: Any, other: Any) -> tuple[int, Any] | None:
+    """How many words lead from one state of a Mersenne twister to another, and the second's kept normal number. It renews
+    its words a block at a time. None if no draws lead there."""
     try:
         if name == "numpy":
             twister = import_module("numpy").random.RandomState()
             twister.set_state(tuple(state))
-            words = list(other[1])
-            return any(twister.get_state()[1].tolist() == words or not twister.bytes(_BLOCK) for _ in range(_BLOCKS))
-        plain = random.Random()
-        plain.setstate(state)
-        words = tuple(other[1][:-1])
-        return any(plain.getstate()[1][:-1] == words or not plain.randbytes(_BLOCK) for _ in range(_BLOCKS))
+            words, first, last, kept = list(other[1]), state[2], other[2], list(other[3:])
+
+            def reached() -> bool:
+                return twister.get_state()[1].tolist() == words or not twister.bytes(_BLOCK)
+
+        elif name == "random":
+            plain = random.Random()
+            plain.setstate(state)
+            words, first, last, kept = tuple(other[1][:-1]), state[1][-1], other[1][-1], other[2]
+
+            def reached() -> bool:
+                return plain.getstate()[1][:-1] == words or not plain.randbytes(_BLOCK)
+
+        else:
+            return None
+        blocks = next((block for block in range(_BLOCKS) if reached()), None)
+        return None if blocks is None else (blocks * _BLOCK // 4 + last - first, kept)
     except (TypeError, ValueError, IndexError, AttributeError):  # no state
-        return False
+        return None
+
+
+def _state(name: str, parts: Any) -> Any:
+    """As the generator takes it, from JSON."""
+    return (parts[0], tuple(parts[1]), parts[2]) if name == "random" else parts
+
+
+def _moved(name: str, state: Any, words: int, kept: Any) -> Any:
+    """The state after so many words more."""
+    if name == "numpy":
+        twister = import_module("numpy").random.RandomState()
+        twister.set_state(tuple(state))
+        twister.bytes(4 * words)  # one word for four bytes
+        return (*twister.get_state()[:3], *kept)
+    plain = random.Random()
+    plain.setstate(state)
+    plain.getrandbits(32 * words) if words else None
+    return (*plain.getstate()[:2], kept)
 
 
 _NOT = {("sys", "stdout"), ("sys", "stderr"), ("sys", "modules"), ("sys", "path"), ("os", "environ")}

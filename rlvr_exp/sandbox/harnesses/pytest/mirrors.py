@@ -196,7 +196,9 @@ _IS_ABSTRACT = 1 << 20
 
 def _checked(kind: Any, what: str, value: Any) -> bool:
     """A class with its own check, such as a protocol, decides; never for a failure that is not its own."""
-    if isinstance(value, BaseException) and state_of(value) is None:
+    if state_of(value) is None and (
+        isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException))
+    ):
         return False
     return type.__getattribute__(kind, "__dict__").get(CHECKS, False) and state_of(kind).link.is_kind(what, value, kind)
 

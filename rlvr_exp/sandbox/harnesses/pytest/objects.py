@@ -161,7 +161,9 @@ class Objects:
             return self.mine(body[1]) if body[0] == self.side else self.kind(body[1])
         if tag == "c":
             module, name, side, number = body
-            return self.find_class(module, name) or (self.mine(number) if side == self.side else self.kind(number))
+            found = self.find_class(module, name)
+            self._link.rules.met(found)
+            return found or (self.mine(number) if side == self.side else self.kind(number))
         if tag == "m":
             side, number, name, value = body
             kind = self.mine(number) if side == self.side else self.kind(number)

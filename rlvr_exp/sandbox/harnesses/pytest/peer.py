@@ -31,6 +31,7 @@ from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import objects, values
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import Place, State, is_failure
+from rlvr_exp.sandbox.harnesses.pytest.moments import Moment
 from rlvr_exp.sandbox.harnesses.pytest.objects import Objects
 from rlvr_exp.sandbox.harnesses.pytest.values import Shared, Unbridgeable, Values
 
@@ -133,6 +134,7 @@ class Channel:
 
 
 _ASKED, _IN_LOOP, _ANSWER, _FAULT = "?", "?~", "=", "!"
+_NEVER = Moment()
 _OWN_TARGETS = ("h", "k", "m")
 """Tags of objects that an end has handed over."""
 
@@ -191,24 +193,32 @@ class Peer:
 
     def request(self, what: str, name: Any = "", target: Any = None, args: Any = (), kwargs: Any = None) -> Any:
         """The answer to a request. Raises the other end's exception; Gone; Unbridgeable if an argument cannot cross."""
-        return self._request(what, name, target, args, kwargs or {}, Place())
+        return self._request(what, name, target, args, kwargs or {}, None)
 
-    def _request(self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], place: Place) -> Any:
+    def _request(
+        self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], place: Place | None
+    ) -> Any:
         if len(args) > 2 and self.side == 0 and is_failure(args[-2]):  # as to `__exit__`, under whatever name
             self.request(what, name, target, (*args[:-3], None, None, None), kwargs)
             return False
         released, self._released = self._released, []  # before coding anything that could be dropped meanwhile
-        code = self._shared.code
-        coded = [None if target is None else self.values.code(target), name, [code(arg) for arg in args]]
-        coded.append([[key, code(arg)] for key, arg in kwargs.items()])
+        code, spot = self._shared.code, self.rules.spot(f"{what} {name}".strip() if type(name) is str else what)
+        given = [code(arg, f"argument {at} of {spot}") for at, arg in enumerate(args, 1)]
+        named = [[key, code(arg, f"argument {key} of {spot}")] for key, arg in kwargs.items()]
+        coded = [None if target is None else self.values.code(target), name, given, named]
         conversation = self._conversation()
+        outer, self._local.moment = self.moment, self.rules.moment(spot, [given, named], _encode)
         mark = _IN_LOOP if self.side == 0 and asyncio._get_running_loop() is not None else _ASKED
-        self._channel.send([conversation, mark, what, *coded, self._news(released)])
-        while True:
-            message = self._channel.receive(conversation)
-            if message[1] not in (_ASKED, _IN_LOOP):
-                return self._result(message, place)
-            self._answer(message)
+        try:
+            self._channel.send([conversation, mark, what, *coded, self._news(released)])
+            while True:
+                message = self._channel.receive(conversation)
+                if message[1] not in (_ASKED, _IN_LOOP):
+                    value = self._result(message, place or Place())
+                    return value if place is None else self.rules.believed(place, value, self.moment)
+                self._answer(message)
+        finally:
+            self._local.moment = outer
 
     def _result(self, message: list[Any], place: Place) -> Any:
         outer = self.place
@@ -216,7 +226,7 @@ class Peer:
             _, kind, coded, news = message
             self._take(news)
             self._local.place = place if kind == _ANSWER else self.rules.place_of_fault(place)
-            value = self._shared.value(coded)
+            value = self._shared.value(coded, f"the result of {self.moment.spot}")
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError) as fault:
             raise Gone(f"the other process broke the bridge ({type(fault).__name__}: {fault})") from fault
         finally:
@@ -231,6 +241,11 @@ class Peer:
         """The place of the value that is being decoded."""
         return getattr(self._local, "place", Place())
 
+    @property
+    def moment(self) -> Moment:
+        """The moment of the request that waits in this thread."""
+        return getattr(self._local, "moment", _NEVER)
+
     def _conversation(self) -> int:
         known = getattr(self._local, "conversation", None)
         if known is None:
@@ -244,7 +259,7 @@ class Peer:
     def get(self, target: Any, name: str) -> Any:
         self.rules.ask(target, name)
         place = self.rules.place(target, f".{name}")
-        value = self.rules.believed(place, self._request("get", name, target, (), {}, place))
+        value = self._request("get", name, target, (), {}, place)
         self.rules.named(value, name)
         return value
 
@@ -259,12 +274,12 @@ class Peer:
 
     def call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         place = self.rules.place(target, "()")
-        return self.rules.believed(place, self._request("call", "", target, args, kwargs, place))
+        return self._request("call", "", target, args, kwargs, place)
 
     def method(self, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.rules.ask(target, name, args)
         place = self.rules.place(target, f".{name}()")
-        return self.rules.believed(place, self._request("method", name, target, args, kwargs, place))
+        return self._request("method", name, target, args, kwargs, place)
 
     def special(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
         if name == "__await__":
@@ -272,7 +287,7 @@ class Peer:
         if self.rules.refuses(target, name, args):
             return self._by_content(target, name, args)
         place = self.rules.place(target, f".{name}", args)
-        return self.rules.believed(place, self._request("special", name, target, args, {}, place))
+        return self._request("special", name, target, args, {}, place)
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
         """The answer of plain data with the object's content, if it has any."""
@@ -289,7 +304,8 @@ class Peer:
         return self.unpickled, (self.request("pickle", "", target),)
 
     def is_kind(self, what: str, value: Any, kind: Any) -> bool:
-        return self.request(what, "", kind, (value,)) is True
+        """Whether a class that checks by itself says so."""
+        return self.rules.checks(what) and self.request(what, "", kind, (value,)) is True
 
     def skips(self, trace: types.TracebackType | None) -> bool:
         """Whether an exception that a context manager swallows prevented an assertion."""
@@ -350,10 +366,11 @@ class Peer:
             given = [self._shared.value(arg) for arg in args]
             named = {key: self._shared.value(arg) for key, arg in kwargs}
             self.rules.allow(what, target, name)
-            does = partial(self._does[what], target, name, given, named)
+            does = partial(self.rules.act, target, partial(self._does[what], target, name, given, named), self.moment)
             result = self._ambient.run(partial(self.coroutines.within, does) if mark == _IN_LOOP else does)
-            code, handed = self._shared.code, set(self.objects.handed)
-            answer = [conversation, _ANSWER, (self.values.code if what in ("describe", "dir") else code)(result)]
+            label = f"{type(target).__name__}.{name}" if type(name) is str else what
+            code, handed = partial(self._shared.code, label=label), set(self.objects.handed)
+            answer = [conversation, _ANSWER, self.values.code(result) if what in ("describe", "dir") else code(result)]
             if what == "describe":  # naming a class does not hand it over
                 self.objects.handed.intersection_update(handed)
         except Gone:
@@ -377,7 +394,7 @@ class Peer:
         if news == 0:
             return
         changes, released, ambient = news
-        self._shared.apply(changes)
+        self._shared.apply(changes, partial(self.rules.applies, self.moment))
         for number, times in released:
             self.objects.release(number, times)
         self._ambient.take(self, ambient)

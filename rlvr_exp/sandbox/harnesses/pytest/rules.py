@@ -10,11 +10,10 @@ import enum
 import os
 import types
 import unittest.mock
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import values
-from rlvr_exp.sandbox.harnesses.pytest.ambient import DRAWN
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     ARITHMETIC,
     COMPARING,
@@ -25,6 +24,7 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     Place,
     state_of,
 )
+from rlvr_exp.sandbox.harnesses.pytest.moments import Moment, Moments, Snapshot
 from rlvr_exp.sandbox.harnesses.pytest.values import MAX_DEPTH
 
 PLAIN, OBJECT = 1, 2
@@ -49,6 +49,8 @@ _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equa
 """Methods that compare a plain result with an expected value and answer yes or no."""
 
 
+_NEVER = Moment()
+_GAVE, _CATCHES, _CHECKS, _LEFT_OUT = "an object", "failures caught", "own check", "not run to its end"
 CHANGES = "~"
 """Behind a kind of state, or of an act on the suite's process: the reference did so."""
 WRAPS = "wraps a failure"
@@ -63,7 +65,7 @@ _CAUGHT = frozenset(AssertionError.__mro__[:-1])
 def catches_failures(value: Any) -> bool:
     """Whether `except` with this class, or these classes, would catch a failed assertion: a solution that gives its own
     exceptions such names would fail no test."""
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return any(map(catches_failures, value))
     return isinstance(value, type) and (value in _CAUGHT or value.__module__ == "_pytest.outcomes")
 
@@ -77,16 +79,26 @@ class Rules:
 
     Args:
         classes: names of classes whose instances the suite's text compares with plain data.
-        sites: the kinds of the reference's values by place, from `seen`; None without a reference.
+        profile: from `profile`, of the reference's run; None without a reference.
         recording: this is the reference's own run: everything is accepted and recorded.
         own_modules: modules of the suite.
+        strict: effects that the reference does not have are not applied.
     """
 
     def __init__(
-        self, classes: Iterable[str], sites: dict[str, int] | None, recording: bool, own_modules: frozenset[str]
+        self,
+        classes: Iterable[str],
+        profile: dict[str, Any] | None,
+        recording: bool,
+        own_modules: frozenset[str],
+        strict: bool = True,
     ):
-        self._classes, self._sites, self._recording = frozenset(classes), sites, recording
+        self._classes, self._recording, self.strict = frozenset(classes), recording, strict
+        self._sites: dict[str, int] | None = None if profile is None else profile["sites"]
+        self.moments = Moments(None if profile is None else profile["moments"], recording)
         self._own_modules = own_modules
+        self._known_names: list[str] | None = None if profile is None else profile["shown"]
+        self._shown: list[str] = []
         self._about: set[type] = set()
         self._failed: list[AssertionError] = []
         self.managed: dict[str, list[tuple[int, int, list[int]]]] = {}
@@ -95,8 +107,21 @@ class Rules:
         """Classes of the suite that crossed as such."""
         self.seen: dict[str, int] = {}
         self.wrong = ""
+        self.effects: dict[str, None] = {}
+        """Effects that the reference does not have, in words."""
+        self.handed_out = False
+        """Whether the solution handed out a class that catches the suite's failures."""
         self.own = 0
         """Comparisons that the solution's own methods decided."""
+
+    def profile(self) -> dict[str, Any]:
+        """What the reference did in this run."""
+        return {"sites": self.seen, "moments": self.moments.recorded(), "shown": self._shown}
+
+    def shown(self, names: list[str]) -> list[str]:
+        """Those names of the solution that a star import brings: the ones that the reference defines, too."""
+        self._shown = names if self._known_names is None else [name for name in names if name in self._known_names]
+        return self._shown
 
     # Acceptance
 
@@ -134,7 +159,7 @@ class Rules:
         if kind.__name__ in self._classes or any(base in self._about for base in type.mro(kind)):
             self._about.add(kind)
 
-    def believed(self, place: Place, value: Any) -> Any:
+    def believed(self, place: Place, value: Any, moment: Moment = Moment()) -> Any:  # noqa: B008  a constant
         """The value itself. Raises Wrong."""
         state = state_of(value) if isinstance(value, type) else None
         if state is not None:
@@ -144,6 +169,8 @@ class Rules:
             if len(self.seen) < _SITES:
                 found = OBJECT if holds_object(value) else PLAIN
                 self.seen.update((site, self.seen.get(site, 0) | found) for site in place.sites)
+                if found == OBJECT:
+                    self.moments.record(moment, _GAVE)
                 self.seen.update((site + CATCHES, 1) for site in place.sites if swallows)
                 if _is_solutions(value) and values.base_of(type(value)) is not None:
                     # It compares in this process, by its content: no method of its own is seen.
@@ -152,17 +179,22 @@ class Rules:
         elif swallows and not any(site + CATCHES in (self._sites or ()) for site in place.sites):
             self.wrong = self.wrong or f"{(place.sites or ('?',))[0]} is a class that catches the suite's own failures"
             raise Wrong(self.wrong)
-        elif place.refused and holds_object(value):
+        elif holds_object(value) and (place.refused or self._was_plain(place, moment)):
             self.wrong = self.wrong or f"{place.sites[0]} gave an object where the reference gives plain data"
             raise Wrong(self.wrong)
         return value
+
+    def _was_plain(self, place: Place, moment: Moment) -> bool:
+        """Whether the reference, which gave both there, gave plain data at this moment."""
+        mixed = self.moments.bound and any(self._sites.get(site) == PLAIN | OBJECT for site in place.sites)
+        return mixed and self.moments.knows(moment) and not self.moments.of_reference(moment, _GAVE)
 
     def changes(self, kind: str) -> bool:
         """Whether the solution may do such a thing to the suite's process: if the reference did, or is not known."""
         if self._recording:
             self.seen[f"{kind}{CHANGES}"] = 1
         if self._sites is None:
-            return self._recording or kind != DRAWN
+            return True
         return self._recording or f"{kind}{CHANGES}" in self._sites
 
     def awaited(self, target: Any, value: Any) -> Any:
@@ -211,6 +243,61 @@ class Rules:
         state = state_of(value)
         return state is not None and type(value) is not MirrorType and state.place.about
 
+    # Effects on the suite's process
+
+    def spot(self, operation: str) -> str:
+        return self.moments.spot(operation)
+
+    def moment(self, spot: str, arguments: Any, encode: Any) -> Moment:
+        return self.moments.now(spot, arguments, encode)
+
+    def has(self, moment: Moment, effect: str, value: Any = 1) -> Any:
+        """What the reference had of an effect at this moment. None, and a note, if it had none."""
+        if self._recording:
+            self.moments.record(moment, effect, value)
+            return value
+        found = self.moments.of_reference(moment, effect)
+        if found is None:
+            self.effects.setdefault(effect if moment.spot in effect else f"{effect}, by {moment.spot}")
+        return found
+
+    @property
+    def recording(self) -> bool:
+        """Whether this is the reference's own run."""
+        return self._recording
+
+    @property
+    def bound(self) -> bool:
+        """Whether the solution is bound to what the reference did."""
+        return self.moments.bound
+
+    def may(self, moment: Moment, effect: str) -> bool:
+        """Whether an effect is applied here."""
+        return not (self._recording or self.bound) or self.has(moment, effect) is not None or not self.strict
+
+    def applies(self, moment: Moment, label: str, content: Any) -> bool:
+        """Whether a container of that label gets a new content here, which the solution gave its own copy. Raises Wrong."""
+        kind = OBJECT if holds_object(content) else PLAIN
+        if not (self._recording or self.moments.bound):
+            return True
+        found = self.has(moment, f"a change of {label}", kind)
+        if found == PLAIN and kind == OBJECT:
+            self.wrong = self.wrong or f"an object was put into {label}, where the reference puts plain data"
+            raise Wrong(self.wrong)
+        return bool(found) or not self.strict
+
+    def act(self, target: Any, does: Callable[[], Any], moment: Moment) -> Any:
+        """The result of a request of the solution. The state of an object of the suite stays, if the reference leaves it."""
+        own = target if isinstance(target, (type, types.FunctionType)) else type(target)
+        if not (self._recording or self.moments.bound) or getattr(own, "__module__", "") not in self._own_modules:
+            return does()
+        before = Snapshot(target)
+        try:
+            return does()
+        finally:
+            if before.differs() and not self.has(moment, f"a change of {own.__qualname__}") and self.strict:
+                before.restore()
+
     # Failures
 
     def leaves(self, fault: BaseException) -> None:
@@ -243,6 +330,43 @@ class Rules:
         """Assertions that failed since the last call, and that the solution swallowed."""
         failed, self._failed = self._failed, []
         return failed
+
+    def caught(self, kind: Any, origin: str) -> Any:
+        """A class that the suite catches, or these. Whether it catches the suite's own failures is decided by the suite's text,
+        or by what the reference gave there; without both, the solution must not have handed out such a class. Raises
+        Wrong."""
+        if origin == "own" or not catches_failures(kind):
+            return kind
+        moment = Moment(self.moments.spot("catch"))
+        if self._recording:
+            self.moments.record(moment, _CATCHES)
+        elif self.bound:
+            allowed = self.moments.of_reference(moment, _CATCHES) is not None
+        else:
+            allowed = origin != "bases" and not self.handed_out
+        if not (self._recording or allowed):
+            self.wrong = self.wrong or "the solution chose a class that catches the suite's own failures"
+            raise Wrong(self.wrong)
+        return kind
+
+    def met(self, kind: type | None) -> None:
+        """The solution handed out a library's class."""
+        self.handed_out = self.handed_out or catches_failures(kind)
+
+    def checks(self, what: str) -> bool:
+        """Whether a class of the solution decides here by itself what its instances are: if one of the reference's did, or is not
+        known."""
+        moment = Moment(self.moments.spot(what))
+        if self._recording:
+            self.moments.record(moment, _CHECKS)
+        return not self.bound or self.moments.of_reference(moment, _CHECKS) is not None
+
+    def leaves_out(self, test: str) -> bool:
+        """Whether the test's own code need not run to its end, as in the reference's run."""
+        moment = Moment(test)
+        if self._recording:
+            self.moments.record(moment, _LEFT_OUT)
+        return self._recording or self.moments.of_reference(moment, _LEFT_OUT) is not None
 
     # Requests of the solution
 
@@ -285,17 +409,46 @@ class Rules:
 class Trusting:
     """The solution's process accepts whatever the suite sends, and serves every request."""
 
+    def spot(self, operation: str) -> str:
+        return ""
+
+    def moment(self, spot: str, arguments: Any, encode: Any) -> Moment:
+        return _NEVER
+
+    @property
+    def recording(self) -> bool:
+        """Whether this is the reference's own run."""
+        return self._recording
+
+    @property
+    def bound(self) -> bool:
+        """Whether the solution is bound to what the reference did."""
+        return self.moments.bound
+
+    def may(self, moment: Moment, effect: str) -> bool:
+        """Whether an effect is applied here."""
+        return not (self._recording or self.bound) or self.has(moment, effect) is not None or not self.strict
+
+    def applies(self, moment: Moment, label: str, content: Any) -> bool:
+        return True
+
+    def act(self, target: Any, does: Callable[[], Any], moment: Moment) -> Any:
+        return does()
+
     def place(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> Place:
         return Place()
 
     def place_of_fault(self, place: Place) -> Place:
         return place
 
-    def believed(self, place: Place, value: Any) -> Any:
+    def believed(self, place: Place, value: Any, moment: Moment) -> Any:
         return value
 
     def awaited(self, target: Any, value: Any) -> Any:
         return value
+
+    def checks(self, what: str) -> bool:
+        return True
 
     def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
         return False
@@ -303,7 +456,7 @@ class Trusting:
     def nothing(self, *_: Any) -> None:
         """No rule."""
 
-    named = derived = ask = allow = leaves = raised = skips = nothing
+    named = derived = met = ask = allow = leaves = raised = skips = nothing
 
 
 def _is_solutions(value: Any) -> bool:

@@ -121,12 +121,15 @@ class Suite:
         folder: str,
         report: Report,
         of_the_suite: Callable[[Any], bool],
+        ended: Callable[[Any], bool],
         swallowed: Callable[[], list[AssertionError]],
+        begins: Callable[[str, bool], None],
     ) -> None:
-        """Set the run's folder, the receiver of its reports, the check for the suite's own tests, and the failures that
-        may still fail a test that returned."""
+        """Set the run's folder, the receiver of its reports, the checks for the suite's own tests and for those whose own code
+        ran to its end, the failures that may still
+        fail a test that returned, and what is told of a test that begins: its name, and whether Hypothesis draws for it."""
         self._root, self._report, self._of_the_suite = (pathlib.Path(folder), report, of_the_suite)
-        self._swallowed = swallowed
+        self._swallowed, self._begins, self._ended = swallowed, begins, ended
         self._config._rootpath = self.session.path = self._root
         self._config.option.basetemp = str(self._root / ".tmp")
         self._config._tmp_path_factory = TempPathFactory.from_config(self._config, _ispytest=True)
@@ -156,6 +159,7 @@ class Suite:
         following = [*session.items[1:], None][: len(session.items)]
         try:
             for item, next_item in zip(list(session.items), following, strict=True):
+                self._begins(name_of(item), hasattr(getattr(item, "function", None), "hypothesis"))
                 hook.pytest_runtest_protocol(item=item, nextitem=next_item)
                 for name in _LAST:
                     if hasattr(sys, name):
@@ -188,7 +192,7 @@ class Suite:
         nodeid = str(item.nodeid)
         if nodeid in self._faults:
             return self._faults[nodeid]
-        if nodeid not in self._ran_through:
+        if not self._ended(item) or nodeid not in self._ran_through:
             return "failed", "did not run to its end"
         if swallowed:
             return "failed", short(swallowed[0])

@@ -3,7 +3,7 @@
 In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge (`Bridge`: a module whose
 attributes are requested from the other process), the suite compiled and its tests run. Records, JSON each:
 ["solution", kind, text], ["collected", tests], ["test", name, outcome, message], ["broken", text], ["fault", text] (the
-suite's own), ["wrong", text], ["profile", places], ["decided", own, all], ["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest
+suite's own), ["wrong", text], ["effects", text] (of the solution, and not of the reference), ["profile", places], ["decided", own, all], ["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest
 only.
 """
 
@@ -40,9 +40,9 @@ class Bridge:
 
     def __init__(self, fd: int, job: dict[str, Any]):
         own = frozenset(name.removesuffix(".py") for name in job["tests"])
-        self.rules = Rules(job["classes"], job["sites"], job["recording"], own)
+        self.rules = Rules(job["classes"], job["profile"], job["recording"], own, job["strict"])
         channel, self._job = Channel(fd), job
-        ambient = Ambient(0, job["words"], self.rules.changes)
+        ambient = Ambient(0, job["words"], self.rules)
         self._peer = Peer(channel, 0, self.rules, ambient, own)
         self.rules.handed = self._peer.objects.handed
         self._root = Mirror()
@@ -65,14 +65,16 @@ class Bridge:
         folder = path.rpartition("/")[0]
         suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
         self.rules.managed = texts.managed_assertions(suite)
+        self.rules.moments.paths = frozenset(suite)
 
         def elsewhere(what: str, args: tuple[Any, ...]) -> Any:
             return self.rules.believed(self.rules.place(None, what), self._peer.request(what, "", None, args))
 
         texts.Evaluating(suite, elsewhere).take_over()
-        # The names of the solution that the suite's text reads and gets from nowhere else.
+        # The names of the solution that the suite's text reads and does not bind.
         read = set(self._job["stars"])
         stars = [name for name in dict.fromkeys(shown) if name in read and not _is_module(name)]
+        stars = self.rules.shown(stars)
         self._module = _Solution(self._peer, self._root, path, stars)
         self._peer.unpickled = self._module.__dict__["_unpickled"]
         return self._module
@@ -105,9 +107,13 @@ class _Solution(types.ModuleType):
             return peer.request("unpickle", "", None, (data,))
 
         _unpickled.__module__, _unpickled.__qualname__ = "solution", "_unpickled"
-        self.__dict__.update({"@": (peer, root), "__file__": path, "__all__": shown, "_unpickled": _unpickled})
+        self.__dict__.update({"@": (peer, root), "__file__": path, "@shown": shown, "_unpickled": _unpickled})
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # as a star import asks: what its module has already stays
+            there = sys._getframe(1).f_globals
+            rules, names = self.__dict__["@"][0].rules, self.__dict__["@shown"]
+            return names if rules.bound or rules.recording else [one for one in names if one not in there]
         if name in ("__path__", "__wrapped__"):
             raise AttributeError(name)
         peer, root = self.__dict__["@"]
@@ -162,6 +168,7 @@ class _Run:
         self._bridge = None if peer is None else Bridge(peer, job)
         self._tests: dict[str, CodeType] = {}
         self._codes: set[int] = set()
+        self._ended: set[tuple[str, str]] = set()
         self._asserts, self._own, self._counted_own = 0, 0, 0
 
     def run(self) -> None:
@@ -172,8 +179,10 @@ class _Run:
                 self._record("decided", self._own, self._asserts)
                 if self._bridge.rules.wrong:
                     self._record("wrong", self._bridge.rules.wrong)
+                if self._bridge.rules.effects:
+                    self._record("effects", "; ".join([*self._bridge.rules.effects][:5]))
                 if self._job["recording"]:
-                    self._record("profile", self._bridge.rules.seen)
+                    self._record("profile", self._bridge.rules.profile())
         self._record("done")
 
     def _prepare(self) -> bool:
@@ -241,7 +250,9 @@ class _Run:
     def _judge(self) -> None:
         suite = _SUITE
         swallowed = self._bridge.rules.swallowed if self._bridge is not None else list
-        suite.begin(self._folder, partial(self._record, "test"), self._written_in_the_suite, swallowed)
+        begins = self._bridge.rules.moments.begins if self._bridge is not None else lambda test, drawn: None
+        own, ended = self._written_in_the_suite, self._ran_to_its_end
+        suite.begin(self._folder, partial(self._record, "test"), own, ended, swallowed, begins)
         try:
             if "conftest.py" in self._tests:
                 suite.conftest(self._module("conftest.py"))
@@ -259,11 +270,28 @@ class _Run:
     def _module(self, name: str) -> ModuleType:
         module = ModuleType(name.removesuffix(".py"))
         module.__dict__.update({"__file__": self._path(name), texts.ASSERTED: self._asserted})
+        module.__dict__.update({texts.CAUGHT: self._caught, texts.ENDED: partial(self._has_ended, name)})
         if self._bridge is not None:
             module.__dict__.update(self._bridge.names)
         sys.modules[module.__name__] = module
         exec(self._tests[name], module.__dict__)
         return module
+
+    def _caught(self, kind: Any, origin: str) -> Any:
+        """A class that the suite catches."""
+        return kind if self._bridge is None else self._bridge.rules.caught(kind, origin)
+
+    def _has_ended(self, file: str, key: str, value: Any = None) -> Any:
+        """A function of the suite ends with this value."""
+        self._ended.add((self._path(file), key))
+        return value
+
+    def _ran_to_its_end(self, item: Any) -> bool:
+        """Whether the test's own code did, once at least, since the last call."""
+        ended, self._ended = self._ended, set()
+        code = getattr(_unwrapped(item), "__code__", None)
+        ran = code is not None and (code.co_filename, texts.key_of(code.co_name, code.co_firstlineno)) in ended
+        return ran or (self._bridge is not None and self._bridge.rules.leaves_out(sessions.name_of(item)))
 
     def _asserted(self) -> None:
         """An assertion has held."""
@@ -273,15 +301,20 @@ class _Run:
 
     def _written_in_the_suite(self, item: Any) -> bool:
         """Whether it is the suite's own test: a solution's functions and classes that look like tests are none."""
-        function = getattr(item, "function", None)
-        for _ in range(50):
-            inner = getattr(getattr(function, "hypothesis", None), "inner_test", None)
-            inner = inner or getattr(function, "__wrapped__", None)
-            if inner is None:
-                break
-            function = inner
-        code = getattr(function, "__code__", None)
+        code = getattr(_unwrapped(item), "__code__", None)
         return code is not None and id(code) in self._codes
+
+
+def _unwrapped(item: Any) -> Any:
+    """A test's own function, below its decorators."""
+    function = getattr(item, "function", None)
+    for _ in range(50):
+        inner = getattr(getattr(function, "hypothesis", None), "inner_test", None)
+        inner = inner or getattr(function, "__wrapped__", None)
+        if inner is None:
+            break
+        function = inner
+    return function
 
 
 def serve(payload: bytes, fd: int) -> None:
@@ -381,11 +414,19 @@ def _warm() -> None:
         config = sessions.configure()
         code = sessions.rewritten(_WARM, os.path.join(folder, "test_warm.py"), config)
         module = ModuleType("test_warm")
-        module.__dict__[texts.ASSERTED] = lambda: None
+        module.__dict__.update({texts.ASSERTED: lambda: None, texts.CAUGHT: lambda kind, origin: kind})
+        module.__dict__[texts.ENDED] = lambda key, value=None: value
         exec(code, module.__dict__)
         outcomes: list[str] = []
         suite = sessions.Suite(config)
-        suite.begin(folder, lambda name, outcome, text: outcomes.append(outcome), lambda item: True, list)
+        suite.begin(
+            folder,
+            lambda name, outcome, text: outcomes.append(outcome),
+            lambda item: True,
+            lambda item: True,
+            list,
+            print,
+        )
         suite.run(suite.collect("test_warm.py", lambda: module))
         config._ensure_unconfigure()
     if sorted(outcomes) != ["failed"] * 2 + ["passed"] * 6 or suite.broken:

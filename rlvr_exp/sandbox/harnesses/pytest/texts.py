@@ -27,8 +27,12 @@ from typing import Any
 
 from rlvr_exp.sandbox.harnesses.python.state_reset import fit_imports
 
-ASSERTED = "@asserted"
-"""A name in a test module that no program can spell."""
+ASSERTED, CAUGHT, ENDED = "@asserted", "@caught", "@ended"
+"""Names in a test module that no program can spell."""
+_CATCHING = {"raises": 0, "assertRaises": 0, "assertRaisesRegex": 0, "suppress": 0, "RaisesExc": 0, "RaisesGroup": 0}
+_CATCHING |= {"isinstance": 1, "issubclass": 1}
+"""Functions that take a class of exceptions, and the place of it among the arguments."""
+_BASES_OF = {"__mro__", "mro", "__bases__", "__base__"}
 _HARMLESS = {
     "builtins": "list dict set frozenset tuple int float complex str bytes bytearray bool range slice object",
     "collections": "OrderedDict Counter deque defaultdict",
@@ -43,16 +47,113 @@ _HARMLESS = {
 }
 
 
-class _Counting(ast.NodeTransformer):
+class _Watching(ast.NodeTransformer):
+    """
+    Args:
+        bound: names that the text binds itself.
+        renamed: other names of functions in `_CATCHING`.
+    """
+
+    def __init__(self, bound: set[str], renamed: Mapping[str, str]):
+        self._bound, self._renamed = bound, renamed
+
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         self.generic_visit(node)
-        counted = ast.Expr(ast.Call(ast.Name(ASSERTED, ast.Load()), [], []))
-        return [node, ast.fix_missing_locations(ast.copy_location(counted, node))]
+        return [node, _placed(ast.Expr(_call(ASSERTED)), node)]
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        self.generic_visit(node)
+        if node.type is not None:
+            node.type = self._caught(node.type)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        at = _CATCHING.get(self._renamed.get(name, name))
+        if at is not None and len(node.args) > at and not isinstance(node.args[at], ast.Starred):
+            node.args[at] = self._caught(node.args[at])
+        for keyword in node.keywords:
+            if at is not None and keyword.arg in ("expected_exception", "exception"):
+                keyword.value = self._caught(keyword.value)
+        return node
+
+    def _caught(self, kind: ast.expr) -> ast.expr:
+        return _placed(_call(CAUGHT, kind, ast.Constant(self._origin(kind))), kind)
+
+    def _origin(self, kind: ast.expr) -> str:
+        """`own`: the text itself names a class of the interpreter; `bases`: it takes one from among a class's bases."""
+        parts = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+        if all(
+            isinstance(part, ast.Name) and part.id not in self._bound and hasattr(builtins, part.id) for part in parts
+        ):
+            return "own"
+        below = ast.walk(kind)
+        return "bases" if any(isinstance(node, ast.Attribute) and node.attr in _BASES_OF for node in below) else ""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        key = ast.Constant(key_of(node.name, min([node.lineno, *(mark.lineno for mark in node.decorator_list)])))
+        self.generic_visit(node)
+        _Ending(key).function(node)
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        self.generic_visit(node)
+        node.body = _placed(_call(ENDED, ast.Constant(key_of("<lambda>", node.lineno)), node.body), node.body)
+        return node
+
+
+class _Ending(ast.NodeTransformer):
+    """Let a function call `ENDED` where it ends, with its key."""
+
+    def __init__(self, key: ast.Constant):
+        self._key = key
+
+    def function(self, node: ast.FunctionDef) -> None:
+        node.body = [part for own in node.body for part in _listed(self.visit(own))]
+        last = node.body[-1]
+        if not isinstance(last, (ast.Return, ast.Raise)):
+            node.body.append(_placed(ast.Expr(_call(ENDED, self._key)), last))
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        node.value = _placed(_call(ENDED, self._key, *([node.value] if node.value else [])), node)
+        return node
+
+    def _inner(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _inner
+
+
+def _listed(node: Any) -> list[ast.stmt]:
+    return node if isinstance(node, list) else [node]
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), [*args], [])
+
+
+def _placed(node: Any, where: ast.AST) -> Any:
+    return ast.fix_missing_locations(ast.copy_location(node, where))
+
+
+def key_of(name: str, line: int) -> str:
+    """The key of a function of a file for `ENDED`; its first line is that of its first decorator."""
+    return f"{line} {name}"
 
 
 def transform(tree: ast.Module) -> None:
-    """Let each assertion that holds call `ASSERTED`, in place."""
-    _Counting().visit(tree)
+    """In place: each assertion that holds calls `ASSERTED`; each class of exceptions that the text catches goes through
+    `CAUGHT`; each function that ends calls `ENDED`."""
+    nodes = [*ast.walk(tree)]
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    aliases = [alias for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names]
+    bound |= {alias.asname or alias.name for alias in aliases}
+    _Watching(bound, {alias.asname: alias.name for alias in aliases if alias.asname}).visit(tree)
 
 
 def managed_assertions(suite: Mapping[str, str]) -> dict[str, list[tuple[int, int, list[int]]]]:

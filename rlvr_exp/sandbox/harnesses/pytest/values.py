@@ -423,8 +423,8 @@ class Shared:
         self._numbers: dict[int, int] = {}
         self._dropped: list[int] = []
 
-    def code(self, value: Any) -> Any:
-        """A value that crosses by itself. Raises Unbridgeable."""
+    def code(self, value: Any, label: str = "") -> Any:
+        """A value that crosses by itself. `label`: how, for `apply`. Raises Unbridgeable."""
         if type(value) not in CHANGING and not _is_array(value):
             return self._values.code(value)
         number = self._numbers.get(id(value))
@@ -432,17 +432,17 @@ class Shared:
             return {"@": [number]}
         coded = self._values.code(value)
         number, self._next = self._next, self._next + 2
-        self._hold(number, value, coded)
+        self._hold(number, value, coded, label)
         return {"@": [number, coded]}
 
-    def value(self, coded: Any) -> Any:
+    def value(self, coded: Any, label: str = "") -> Any:
         """The reverse. Raises ValueError, TypeError."""
         if type(coded) is not dict or "@" not in coded:
             return self._values.value(coded)
         number, *content = coded["@"]
         if content:
             value = self._values.value(content[0])
-            self._hold(number, value, content[0])
+            self._hold(number, value, content[0], label)
         elif number not in self._held:
             raise ValueError(f"no container {number}")
         return self._held[number][0]
@@ -464,20 +464,20 @@ class Shared:
                 sent.append([number])
         return sent
 
-    def apply(self, changes: list[Any]) -> None:
-        """Apply the other end's changes. Raises ValueError, TypeError."""
+    def apply(self, changes: list[Any], accepts: Callable[[str, Any], bool]) -> None:
+        """Apply the other end's changes that are accepted, by label and new content. Raises ValueError, TypeError."""
         for number, *content in changes:
             entry = self._held.get(number)
             if entry is None:
                 continue
-            if content:
-                put(entry[0], self._values.value(content[0]))
+            if content and accepts(entry[2], new := self._values.value(content[0])):
+                put(entry[0], new)
                 entry[1] = content[0]
-            else:
+            elif not content:
                 self._forget(number)
 
-    def _hold(self, number: int, value: Any, coded: Any) -> None:
-        self._held[number] = [value, coded]
+    def _hold(self, number: int, value: Any, coded: Any, label: str) -> None:
+        self._held[number] = [value, coded, label]
         self._numbers[id(value)] = number
         if len(self._held) > _MOST:
             oldest = next(iter(self._held))
