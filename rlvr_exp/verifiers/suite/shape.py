@@ -41,7 +41,7 @@ class Test:
     counted: bool
     """False if its own marks skip it or expect it to fail, whatever the solution is."""
     marked_parameters: bool
-    """Some of its parameters have their own marks."""
+    """Some of its parameters have marks of their own, which read nothing of the solution."""
 
 
 @dataclass(frozen=True)
@@ -67,31 +67,91 @@ def shape_of(files: tuple[tuple[str, str], ...], own: tuple[str, ...]) -> Shape:
     for name, text in files:
         try:
             tree = ast.parse(text)
+            if measured := sorted(_modules(tree) & _MEASURES):
+                return Shape(
+                    (), (), False, f"{name}: {measured[0]} measures the process of the suite, not the solution's"
+                )
             tests += [] if name == "conftest.py" else _tests(tree, name)
-            for node in ast.walk(tree):
-                modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    modules = [node.module]
-                imports |= dict.fromkeys(module for module in modules if module.partition(".")[0] not in local)
-            patches = patches or any(_word(node) in _PATCHING for node in ast.walk(tree))
+            modules = sorted(_modules(tree))
+            imports |= dict.fromkeys(module for module in modules if module.partition(".")[0] not in local)
+            if any(_word(node) in _PATCHING for node in ast.walk(tree)):
+                patches = True
+                imports |= dict.fromkeys(module for node in ast.walk(tree) for module in _patched_modules(node))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
             return Shape((), (), False, f"{name}: {type(fault).__name__}: {fault}")
     return Shape(tuple(tests), tuple(imports), patches)
 
 
+_MEASURES = {"tracemalloc", "resource", "psutil", "memory_profiler"}
+"""Modules that measure a process."""
+
+
+def _modules(tree: ast.Module) -> set[str]:
+    """Modules that a file imports, dotted."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    return found
+
+
+def _patched_modules(node: ast.AST) -> Iterator[str]:
+    """Modules of the standard library in a text such as "urllib.request.urlopen"."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and _DOTTED.fullmatch(node.value):
+        parts = node.value.split(".")
+        if parts[0] in sys.stdlib_module_names:
+            yield from (".".join(parts[:end]) for end in range(1, len(parts)))
+
+
+_DOTTED = re.compile(r"[a-z_]\w*(\.\w+)+")
+
+
 def _tests(tree: ast.Module, file: str) -> list[Test]:
     marks = [mark for node in tree.body for mark in _pytestmark(node)]
+    names = _of_solution(tree)
     found = {}
     for node in tree.body:
         for path, function, decorators in _functions(node, ()):
             own = [*marks, *decorators, *function.decorator_list]
             keywords = [node for mark in own for node in ast.walk(mark) if isinstance(node, ast.keyword)]
+            marked = [keyword.value for keyword in keywords if keyword.arg == "marks"]
             found[path] = Test(
                 "::".join((file, *path)),
                 counted=not any(_settles(mark) for mark in own),
-                marked_parameters=any(keyword.arg == "marks" for keyword in keywords),
+                marked_parameters=bool(marked) and not any(_reads(mark, tree, names) for mark in marked),
             )
+        if isinstance(node, ast.Assign) and _word(node.value) == "TestCase":  # a state machine's of Hypothesis
+            path = (dotted(node.targets[0]), "runTest")
+            found[path] = Test("::".join((file, *path)), counted=True, marked_parameters=False)
     return list(found.values())
+
+
+def _of_solution(tree: ast.Module) -> frozenset[str]:
+    """Names that a file takes from its solution."""
+    found = {"solution"}
+    for node in ast.walk(tree):
+        aliases = node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        if isinstance(node, ast.ImportFrom) and node.module != "solution":
+            continue
+        found |= {
+            alias.asname or alias.name
+            for alias in aliases
+            if isinstance(node, ast.ImportFrom) or alias.name == "solution"
+        }
+    return frozenset(found)
+
+
+def _reads(mark: ast.expr, tree: ast.Module, names: frozenset[str], depth: int = 0) -> bool:
+    """Whether an expression, with the values of its names, reads one of these names."""
+    read = {node.id for node in ast.walk(mark) if isinstance(node, ast.Name)}
+    if read & names or "*" in names or depth > 3:
+        return True
+    given = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and {_word(one) for one in node.targets} & read
+    ]
+    return any(_reads(value, tree, names, depth + 1) for value in given)
 
 
 def _functions(
@@ -245,6 +305,7 @@ def bound_names(node: ast.AST) -> Iterator[str]:
 def _classes(nodes: Sequence[ast.AST]) -> list[str]:
     """Classes by the text's own use, whose instances it compares with plain data."""
     variables = dict(pair for node in nodes for pair in _given(node))
+    variables |= dict(pair for node in nodes for pair in _drawn(node, variables))
     used = {name for node in nodes for name in _named(node)}
     used |= {_class_of(call) for node in nodes for call in _as_objects(node, variables)}
     against = {_class_of(call) for node in nodes for call in _compared_with_plain(node, variables)}
@@ -261,11 +322,34 @@ def _given(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
             else:
                 pairs.append((target, node.value))
     elif isinstance(node, ast.FunctionDef) and any("fixture" in ast.unparse(mark) for mark in node.decorator_list):
+        local = dict(pair for part in ast.walk(node) if part is not node for pair in _given(part))
         parts = (part.value for part in ast.walk(node) if isinstance(part, (ast.Return, ast.Yield)))
-        pairs = [(ast.Name(node.name), part) for part in parts]
+        pairs = [(ast.Name(node.name), local.get(dotted(part), part)) for part in parts]
     for name, value in pairs:
-        if (call := _construction(value, {})) and dotted(name):
+        if (call := _construction(value, {}) or _built(value)) and dotted(name):
             yield dotted(name), call
+
+
+def _built(value: ast.AST | None) -> ast.Call | None:
+    """`Point()` for `st.builds(Point, ...)`, Hypothesis's strategy."""
+    if isinstance(value, ast.Call) and _word(value.func) in ("builds", "from_type") and value.args:
+        call = ast.Call(value.args[0], [], [])
+        return call if _CAPITALISED.fullmatch(_word(value.args[0])) else None
+    return None
+
+
+def _drawn(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[tuple[str, ast.Call]]:
+    """Arguments that `@given` draws, from strategies that are variables or built in place."""
+    if not isinstance(node, ast.FunctionDef):
+        return
+    for mark in node.decorator_list:
+        if isinstance(mark, ast.Call) and _word(mark.func) == "given":
+            names = [one.arg for one in node.args.args]
+            pairs = [*zip(names[len(names) - len(mark.args) :], mark.args, strict=False)]
+            pairs += [(keyword.arg, keyword.value) for keyword in mark.keywords]
+            for name, value in pairs:
+                if name and (call := _built(value) or variables.get(dotted(value))):
+                    yield name, call
 
 
 def _named(node: ast.AST) -> Iterator[str]:

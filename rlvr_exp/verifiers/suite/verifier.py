@@ -42,6 +42,7 @@ HARNESS = "rlvr_exp.sandbox.harnesses.pytest.suite"
 SUITE = "test_solution.py"
 _RESULT_KB = 16 * 1024
 """Size limit of all records of a suite together."""
+_BOM = "\ufeff"
 _PROFILES = 4096
 """References whose runs are cached."""
 LOG = 800
@@ -63,6 +64,8 @@ class RecordedRun:
 
     result: JobResult
     collected: list[str] = field(default_factory=list)
+    left_out: frozenset[str] = frozenset()
+    """Tests that marks of their parameters skip or let fail."""
     outcomes: dict[str, tuple[str, str]] = field(default_factory=dict)
     loading: tuple[str, str] | None = None
     broken: str = ""
@@ -90,14 +93,14 @@ def read(result: JobResult) -> RecordedRun:
     return run
 
 
-def judge(shape: Shape, run: RecordedRun) -> Verdict:
-    """The verdict on one run."""
+def judge(shape: Shape, run: RecordedRun, skipped: frozenset[str] = frozenset()) -> Verdict:
+    """The verdict on one run. `skipped`: tests that do not count, because the reference's run skipped them."""
     result = run.result
     if result.end == "unavailable":
         return Verdict("no_verdict", log=f"no sandbox worker: {_tail(result.log)}")
     if run.fault:
         return Verdict("no_verdict", log=f"the suite's own fault: {run.fault}"[:LOG])
-    names = _counted(shape, run.collected)
+    names = [name for name in _counted(shape, run) if name not in skipped]
     passed = sum(run.outcomes.get(name, ("", ""))[0] == "passed" for name in names)
     total = max(len(names), sum(test.counted for test in shape.tests))
     fault = _fault(shape, run, names, result)
@@ -135,10 +138,20 @@ def _fault(shape: Shape, run: RecordedRun, names: list[str], result: JobResult) 
     return None if names else ("runtime_error", "no test ran")
 
 
-def _counted(shape: Shape, collected: list[str]) -> list[str]:
+def skipped_in(run: RecordedRun) -> frozenset[str]:
+    """Tests that a reference's run skipped, or let fail."""
+    return frozenset(name for name, (outcome, _) in run.outcomes.items() if outcome in ("skipped", "xfailed"))
+
+
+def _counted(shape: Shape, run: RecordedRun) -> list[str]:
     """The collected tests that decide: all but those that the suite's own marks take out."""
     known = {test.name: test for test in shape.tests}
-    return [name for name in collected if _plain(name) not in known or known[_plain(name)].counted]
+
+    def counts(name: str) -> bool:
+        test = known.get(_plain(name))
+        return test is None or (test.counted and not (test.marked_parameters and name in run.left_out))
+
+    return [name for name in run.collected if counts(name)]
 
 
 def _plain(name: str) -> str:
@@ -160,7 +173,7 @@ def _take(run: RecordedRun, record: list[Any]) -> None:
     if kind == "solution":
         run.loading = (_text(rest[0]) if rest[0] in _BUCKET_OF_LOADING else "exception", _text(rest[1]))
     elif kind == "collected":
-        run.collected = [*map(_text, rest[0])]
+        run.collected, run.left_out = [*map(_text, rest[0])], frozenset(map(_text, rest[1]))
     elif kind == "test":
         run.outcomes[_text(rest[0])] = (_text(rest[1]), _text(rest[2]))
     elif kind == "decided":
@@ -231,8 +244,9 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         if not isinstance(problem, PytestProblem):
             return Verdict("no_verdict", log=f"the pytest verifier takes a PytestProblem, not {type(problem).__name__}")
         # The suite's own files are never written to disk; its support files are.
-        given = dict(problem.files)
-        tests = {name: text for name, text in given.items() if is_of_the_suite(name)} | {SUITE: problem.tests}
+        given = {name: text.removeprefix(_BOM) for name, text in problem.files}
+        tests = {name: text for name, text in given.items() if is_of_the_suite(name)}
+        tests[SUITE] = problem.tests.removeprefix(_BOM)
         files = {name: text for name, text in given.items() if not is_of_the_suite(name)}
         modules = tuple(name.removesuffix(".py").partition("/")[0] for name in files if name.endswith(".py"))
         shape = shape_of(tuple(tests.items()), modules)
@@ -244,38 +258,40 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         limits = self._limits.named_by(problem.limits)
         parts = [list(tests.items()), list(files.items()), repr(limits), self._shared, problem.reference]
         suite = _Suite(shape, uses_of(tuple(tests.values())), tests, files, limits)
-        return VerificationJob(wire.encode([candidate.text, *parts]), (suite, wire.encode(parts)), request)
+        text = candidate.text.removeprefix(_BOM)
+        return VerificationJob(wire.encode([text, *parts]), (suite, wire.encode(parts)), request)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
         suite, known_by = work.payload
-        text, reference = work.request.candidate.text, work.request.problem.reference
+        text = work.request.candidate.text.removeprefix(_BOM)
+        reference = work.request.problem.reference.removeprefix(_BOM)
         if not reference or self._shared:
             return then(self._run(suite, text), lambda run: self._judged(suite, run))
         profile = self._profile(suite, known_by, reference)
 
         def after(first: RecordedRun) -> Judgement | Future[Judgement]:
-            judgement = self._judged(suite, first)
+            judgement = self._judged(suite, first, skipped_in(first))
             if same_program(text, reference):
                 return judgement
             if judgement.verdict.outcome != "passed":
                 log = f"the suite cannot judge: its reference does not pass ({judgement.verdict.log})"
                 return Judgement(Verdict("no_verdict", log=log), cacheable=False)
-            return then(self._run(suite, text, first.profile), partial(self._beside, suite, text, first.profile))
+            return then(self._run(suite, text, first.profile), partial(self._beside, suite, text, first))
 
         return then(profile, after)
 
     def _beside(
-        self, suite: _Suite, text: str | None, profile: dict[str, Any], run: RecordedRun
+        self, suite: _Suite, text: str | None, first: RecordedRun, run: RecordedRun
     ) -> Judgement | Future[Judgement]:
         """The judgement of a run beside a reference. A solution that passes without its effects has to pass with them, too: a
         suite may check that there are none."""
-        judgement = self._judged(suite, run)
+        judgement = self._judged(suite, run, skipped_in(first))
         if not run.effects:
             return judgement
         if judgement.verdict.outcome != "passed":
             return _of_effects(judgement, run.effects)
-        again = self._run(suite, text, profile, strict=False)
-        return then(again, lambda run: _of_effects(self._judged(suite, run), run.effects))
+        again = self._run(suite, text, first.profile, strict=False)
+        return then(again, lambda last: _of_effects(self._judged(suite, last, skipped_in(first)), run.effects))
 
     def _profile(self, suite: _Suite, known_by: bytes, reference: str) -> Future[RecordedRun]:
         """The reference's run, which records the kind of value at each place; once, as long as it is cached."""
@@ -305,8 +321,8 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         peer = b"" if self._shared else wire.encode(both)
         return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), read)
 
-    def _judged(self, suite: _Suite, run: RecordedRun) -> Judgement:
-        verdict = judge(suite.shape, run)
+    def _judged(self, suite: _Suite, run: RecordedRun, skipped: frozenset[str] = frozenset()) -> Judgement:
+        verdict = judge(suite.shape, run, skipped)
         self._count("assertions", verdict.assertions)
         self._count("own_assertions", verdict.own_assertions)
         return Judgement(verdict, cacheable=run.result.reproducible)

@@ -45,6 +45,18 @@ def test_a_wrong_solution_of_each_class_fails_and_a_right_one_passes(verifier, g
     assert [verdict.outcome for verdict in honest] == ["passed"] * 2, honest
 
 
+UNREFERENCED = [(group, row) for group, rows in table("unreferenced").items() for row in rows]
+
+
+@pytest.mark.property(18)
+@pytest.mark.parametrize(
+    ("group", "row"), [pytest.param(*one, id=f"{one[0]}: {one[1]['name']}") for one in thinned(UNREFERENCED, 2)]
+)
+def test_without_a_reference_no_object_sees_the_expected_value_in_the_place_of_plain_data(verifier, group, row):
+    wrong, right = judge_all(verifier, [(row[kind], row["suite"], {}) for kind in ("wrong", "right")])
+    assert (wrong.outcome, right.outcome) == ("failed", "passed"), (wrong, right)
+
+
 NET = "import torch\n\ndef net(): return torch.randn(3)\n"
 AGAIN = "import torch\nfrom solution import net\ndef test_a():\n    torch.manual_seed(3); a = net(); torch.manual_seed(3); b = net()\n    assert torch.equal(a, b) and not torch.equal(net(), a)\n"
 SEEDS = "import random\ndef set_seed(n): random.seed(n)\n"

@@ -11,6 +11,7 @@ import os
 import random
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
@@ -26,7 +27,8 @@ DRAWS = frozenset(
     "choice choices gauss integers normal permutation rand randint randn randrange sample shuffle uniform".split()
 )
 VOCABULARY = DRAWS | frozenset(
-    "random manual_seed numpy np torch environ getenv setenv delenv chdir caplog assertLogs logging getLogger".split()
+    "random manual_seed numpy np torch environ getenv setenv delenv chdir caplog assertLogs logging getLogger capfd"
+    " capfdbinary as_cwd".split()
 )
 """Words in a suite's text that decide the state that the two processes share."""
 STATES = ("random", "environ", "folder")
@@ -59,11 +61,13 @@ class Ambient:
             for at, (_, _, name) in enumerate(self._random):
                 self._watch_seeds(at, name)
         self._environment = dict(os.environ) if self._words & {"environ", "getenv", "setenv", "delenv"} else None
-        self._folder = os.getcwd() if "chdir" in self._words else None
+        self._folder = os.getcwd() if self._words & {"chdir", "as_cwd"} else None
         self._logs = bool(self._words & {"caplog", "assertLogs", "logging", "getLogger"})
         self._levels: dict[str, int] = {}
         self._output: list[list[Any]] = []
         self._size = 0
+        self._descriptors: dict[str, tuple[int, int]] = {}
+        """Of the solution's own outputs: the file, and how many bytes of it were read."""
 
     def _watch_seeds(self, at: int, name: str) -> None:
         """Where the suite seeds a generator, the solution's gets the same state, even if that is no new one here."""
@@ -89,6 +93,10 @@ class Ambient:
 
     def news(self, peer: Any) -> list[Any]:
         """The changes that the other end does not know yet."""
+        for name, (number, read) in self._descriptors.items():
+            if data := os.pread(number, _FLOOD, read):
+                self._descriptors[name] = number, read + len(data)
+                self._keep(name, data)
         items, self._output, self._size = self._output, [], 0
         for at, (state, _, _) in enumerate(self._random):
             if (now := state()) != self._states[at]:
@@ -189,6 +197,11 @@ class Ambient:
             stream = io.TextIOWrapper(_Raw(self._keep, name), "utf-8", "backslashreplace", "\n", write_through=True)
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
+        if self._words & {"capfd", "capfdbinary"}:
+            for number, name in ((1, "stdout"), (2, "stderr")):
+                file = tempfile.TemporaryFile(buffering=0)
+                os.dup2(file.fileno(), number)
+                self._descriptors[name] = os.dup(file.fileno()), 0
         if self._logs:
             logging.getLogger().addHandler(
                 _Forward(lambda record: self._output.append(["record", peer.values.code(record)]))

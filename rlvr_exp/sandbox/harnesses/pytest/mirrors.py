@@ -14,26 +14,26 @@ _SITES = 16
 COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__")
 _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or".split()
 ARITHMETIC = (*(f"__{name}__" for name in _BINARY), *(f"__r{name}__" for name in _BINARY))
+IN_PLACE = tuple(f"__i{name}__" for name in _BINARY)
 _OTHERS = (
     "bool len iter next reversed getitem setitem delitem missing call enter exit await aiter anext aenter aexit int"
     " float complex index round trunc floor ceil neg pos abs invert repr str format bytes fspath length_hint get set"
     " delete copy deepcopy array hash"
 ).split()
-SPECIAL = frozenset(
-    (*COMPARING, *ARITHMETIC, *(f"__i{name}__" for name in _BINARY), *(f"__{name}__" for name in _OTHERS))
-)
+SPECIAL = frozenset((*COMPARING, *ARITHMETIC, *IN_PLACE, *(f"__{name}__" for name in _OTHERS)))
 STATE, KIND, ABSTRACT, SHADOW, CHECKS = "@", "@class", "@abstract", "@shadow", "@checks"
 """Attributes for the state of mirrors and of mirrors of classes; no names of Python's."""
 
 
 class Place(NamedTuple):
     """The origin of a value. `sites`: its names; `about`: the task is about objects there; `plain`: the reference
-    gave plain data under one of the names; `refused`: under all names that it knows."""
+    gave plain data under one of the names; `refused`: under all names that it knows; `giver`: the object that gave it."""
 
     sites: tuple[str, ...] = ()
     about: bool = False
     plain: bool = False
     refused: bool = False
+    giver: int = 0
 
 
 ROOT = Place(("",))
@@ -50,9 +50,11 @@ class State:
         self.driver: Any = None
 
     def met(self, place: Place) -> None:
-        """The suite sees it at another place, too: it has only the rights that it has under all its names."""
+        """The suite sees it at another place, too: it has only the rights that it has under all its names. What an object's own
+        methods return may be the object."""
         sites = (*self.place.sites, *(site for site in place.sites if site not in self.place.sites))[:_SITES]
-        self.place = self.place._replace(sites=sites, about=self.place.about and not place.plain)
+        same = place.about or place.giver == self.number or not place.sites  # part of a container that both hold
+        self.place = self.place._replace(sites=sites, about=self.place.about and not place.plain and same)
 
 
 def state_of(mirror: Any) -> State | None:

@@ -17,6 +17,7 @@ from rlvr_exp.sandbox.harnesses.pytest import values
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     ARITHMETIC,
     COMPARING,
+    IN_PLACE,
     ROOT,
     SPECIAL,
     Bound,
@@ -26,6 +27,7 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
 )
 from rlvr_exp.sandbox.harnesses.pytest.moments import Moment, Moments, Snapshot
 from rlvr_exp.sandbox.harnesses.pytest.values import MAX_DEPTH
+from rlvr_exp.sandbox.harnesses.pytest.values import PLAIN as PLAIN_TYPES
 
 PLAIN, OBJECT = 1, 2
 _SERVED = frozenset("call method get set delete special dir isinstance issubclass describe spawn cancel settle".split())
@@ -45,6 +47,7 @@ _OF_CLASSES = _OF_FUNCTIONS | frozenset(
 )
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
+_OF_PLAIN = frozenset(name for kind in PLAIN_TYPES for name in dir(kind) if not name.startswith("__"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
 """Methods that compare a plain result with an expected value and answer yes or no."""
 
@@ -95,10 +98,14 @@ class Rules:
     ):
         self._classes, self._recording, self.strict = frozenset(classes), recording, strict
         self._sites: dict[str, int] | None = None if profile is None else profile["sites"]
+        self._used: set[str] = set()
+        """Places of objects that the suite uses as such."""
         self.moments = Moments(None if profile is None else profile["moments"], recording)
         self._own_modules = own_modules
         self._known_names: list[str] | None = None if profile is None else profile["shown"]
         self._shown: list[str] = []
+        self.texts: dict[str, str] | None = None if profile is None else profile["texts"]
+        """Of the reference's objects, those with examples."""
         self._about: set[type] = set()
         self._failed: list[AssertionError] = []
         self.managed: dict[str, list[tuple[int, int, list[int]]]] = {}
@@ -132,11 +139,12 @@ class Rules:
         sites = tuple(f"{label}{suffix}"[-_SITE:].removeprefix(".") for label in labels)
         if self._recording:
             return Place(sites)
+        giver = state.number if state is not None and suffix else 0
         if self._sites is None:
-            return Place(sites, self._is_about_by_text(target, suffix, args))
+            return Place(sites, self._is_about_by_text(target, suffix, args), giver=giver)
         plain = tuple(site for site in sites if self._sites.get(site) == PLAIN)
         known = [site for site in sites if self._sites.get(site, 0) & OBJECT]
-        return Place(plain or sites, bool(known) and not plain, bool(plain), bool(plain) and not known)
+        return Place(plain or sites, bool(known) and not plain, bool(plain), bool(plain) and not known, giver)
 
     def place_of_fault(self, place: Place) -> Place:
         """The place of an exception's content."""
@@ -203,7 +211,7 @@ class Rules:
 
     def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
         """Whether a special method of the solution is not called: it would see the expected value."""
-        if name not in COMPARING and name not in ARITHMETIC:
+        if name not in COMPARING and name not in ARITHMETIC and name not in IN_PLACE:
             return False
         state = state_of(target) if self._recording and len(self.seen) < _SITES else None
         if state is not None and not _is_solutions(args[0]):
@@ -219,10 +227,16 @@ class Rules:
         return self._sites is None or any(key in self._sites for key in keys)
 
     def ask(self, target: Any, name: str, args: tuple[Any, ...] = ()) -> None:
-        """Raises AttributeError for methods that only plain data gets, with the expected value as argument."""
-        if name not in _PREDICATES or self._recording or not _is_solutions(target) or self._is_about(target):
+        """Raises AttributeError for methods of plain data on an object in its place: they would see the expected value. The suite
+        uses an object as one if it reads an attribute from there that no plain data has."""
+        if self._recording or not _is_solutions(target) or self._is_about(target):
             return
-        if not (args and all(map(_is_solutions, args))) and not self._is_of_named_class(target):
+        sites = state_of(target).place.sites if state_of(target) is not None else ()
+        if name not in _OF_PLAIN:
+            self._used.update(sites)
+            return
+        sees = (args or name in _PREDICATES) and not (args and all(map(_is_solutions, args)))
+        if sees and not self._used.intersection(sites) and not self._is_of_named_class(target):
             raise AttributeError(f"{name} of an object of the solution")
 
     def _is_of_named_class(self, target: Any) -> bool:

@@ -6,6 +6,7 @@ reads no file, loads no plugin by itself and writes no report. Standard library 
 """
 
 import ast
+import asyncio
 import io
 import os
 import pathlib
@@ -20,6 +21,7 @@ from _pytest.assertion.rewrite import AssertionRewriter
 from _pytest.compat import is_async_function
 from _pytest.config import Config, _prepareconfig, create_terminal_writer
 from _pytest.debugging import pytestPDB
+from _pytest.legacypath import TempdirFactory
 from _pytest.main import Session
 from _pytest.runner import collect_one_node
 from _pytest.tmpdir import TempPathFactory
@@ -27,9 +29,7 @@ from _pytest.unittest import TestCaseFunction
 
 from rlvr_exp.sandbox.harnesses.pytest import texts
 
-_BLOCKED = (
-    "cacheprovider pastebin junitxml doctest stepwise faulthandler unraisableexception threadexception legacypath"
-)
+_BLOCKED = "cacheprovider pastebin junitxml doctest stepwise faulthandler unraisableexception threadexception"
 _ARGS = ["-s", "-c", "/dev/null", "--rootdir=/", "--assert=plain", "--tb=native", "--basetemp=/unused", "--noconftest"]
 _ARGS += [part for name in _BLOCKED.split() for part in ("-p", f"no:{name}")]
 _FRAMES = 60
@@ -132,7 +132,8 @@ class Suite:
         self._swallowed, self._begins, self._ended = swallowed, begins, ended
         self._config._rootpath = self.session.path = self._root
         self._config.option.basetemp = str(self._root / ".tmp")
-        self._config._tmp_path_factory = TempPathFactory.from_config(self._config, _ispytest=True)
+        factory = self._config._tmp_path_factory = TempPathFactory.from_config(self._config, _ispytest=True)
+        self._config._tmpdirhandler = TempdirFactory(factory, _ispytest=True)
         self.session._bestrelpathcache = type(self.session._bestrelpathcache)(self._root)
 
     def conftest(self, module: ModuleType) -> None:
@@ -172,13 +173,13 @@ class Suite:
         except BaseException as fault:  # pytest.exit, SystemExit, KeyboardInterrupt: no regular end
             self.broken.append(short(fault))
 
-    def call(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def call(self, item: pytest.Item, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call a test's function; only that it returned counts."""
         result = function(*args, **kwargs)
         self._ran_through.add(str(item.nodeid))
         return result
 
-    async def call_async(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    async def call_async(self, item: pytest.Item, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """The same for a coroutine function of unittest."""
         result = await function(*args, **kwargs)
         self._ran_through.add(str(item.nodeid))
@@ -208,9 +209,10 @@ class _Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
         function = pyfuncitem.obj
-        if is_async_function(function):
-            pytest.fail("async def functions are not natively supported by pytest", pytrace=False)
         args = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+        if is_async_function(function):  # as with pytest's plugins for asyncio
+            asyncio.run(self._suite.call_async(pyfuncitem, function, **args))
+            return True
         result = self._suite.call(pyfuncitem, function, **args)
         if hasattr(result, "__await__") or hasattr(result, "__aiter__"):
             pytest.fail("a test returned an awaitable that nobody awaits", pytrace=False)
@@ -270,6 +272,15 @@ def _like(function: Any, wrapper: Any) -> Any:
         if hasattr(function, name):
             setattr(wrapper, name, getattr(function, name))
     return wrapper
+
+
+def left_out(item: pytest.Item) -> bool:
+    """Whether marks of the test's own parameters skip it, or let it fail. The suite's text decides about the condition."""
+    callspec = getattr(item, "callspec", None)
+    marks = [mark for mark in getattr(callspec, "marks", ()) if mark.name in ("skip", "skipif", "xfail")]
+    return any(
+        mark.name == "skip" or all(bool(one) and not isinstance(one, str) for one in mark.args[:1]) for mark in marks
+    )
 
 
 def name_of(item: pytest.Item) -> str:

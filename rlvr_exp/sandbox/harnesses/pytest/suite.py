@@ -2,7 +2,7 @@
 
 In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge (`Bridge`: a module whose
 attributes are requested from the other process), the suite compiled and its tests run. Records, JSON each:
-["solution", kind, text], ["collected", tests], ["test", name, outcome, message], ["broken", text], ["fault", text] (the
+["solution", kind, text], ["collected", tests, those left out by marks of their parameters], ["test", name, outcome, message], ["broken", text], ["fault", text] (the
 suite's own), ["wrong", text], ["effects", text] (of the solution, and not of the reference), ["profile", places], ["decided", own, all], ["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest
 only.
 """
@@ -25,6 +25,7 @@ from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest import session as sessions
 from rlvr_exp.sandbox.harnesses.pytest import texts
 from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient, Watched
+from rlvr_exp.sandbox.harnesses.pytest.doctests import Doctests
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
 from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Gone, Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Rules, Trusting
@@ -48,6 +49,7 @@ class Bridge:
         self._root = Mirror()
         object.__setattr__(self._root, STATE, State(self._peer, 1, ROOT))
         self._module: _Solution | None = None
+        self._doctests: Any = None
         self._own = own
         if job["threads"]:
             channel.watch()
@@ -77,7 +79,16 @@ class Bridge:
         stars = self.rules.shown(stars)
         self._module = _Solution(self._peer, self._root, path, stars)
         self._peer.unpickled = self._module.__dict__["_unpickled"]
+        if any(word in text for text in suite.values() for word in ("doctest", "runpy")):
+            self._doctests = Doctests(
+                self._module, self.rules.texts, self.rules.bound or self.rules.recording, elsewhere
+            )
+            self._doctests.take_over()
         return self._module
+
+    def profile(self) -> dict[str, Any]:
+        """What the reference did in this run."""
+        return self.rules.profile() | {"texts": self._doctests.seen if self._doctests is not None else {}}
 
     def reload(self) -> None:
         """Load the solution afresh. Raises the same."""
@@ -182,7 +193,7 @@ class _Run:
                 if self._bridge.rules.effects:
                     self._record("effects", "; ".join([*self._bridge.rules.effects][:5]))
                 if self._job["recording"]:
-                    self._record("profile", self._bridge.rules.profile())
+                    self._record("profile", self._bridge.profile())
         self._record("done")
 
     def _prepare(self) -> bool:
@@ -262,7 +273,8 @@ class _Run:
         for name in self._tests:
             if name != "conftest.py":
                 items += suite.collect(name, lambda name=name: self._module(name))
-        self._record("collected", [sessions.name_of(item) for item in items])
+        left_out = [sessions.name_of(item) for item in items if sessions.left_out(item)]
+        self._record("collected", [sessions.name_of(item) for item in items], left_out)
         suite.run(items)
         for text in suite.broken:
             self._record("broken", text)
@@ -291,6 +303,8 @@ class _Run:
         ended, self._ended = self._ended, set()
         code = getattr(_unwrapped(item), "__code__", None)
         ran = code is not None and (code.co_filename, texts.key_of(code.co_name, code.co_firstlineno)) in ended
+        if self._is_state_machine(item):
+            return True
         return ran or (self._bridge is not None and self._bridge.rules.leaves_out(sessions.name_of(item)))
 
     def _asserted(self) -> None:
@@ -302,7 +316,15 @@ class _Run:
     def _written_in_the_suite(self, item: Any) -> bool:
         """Whether it is the suite's own test: a solution's functions and classes that look like tests are none."""
         code = getattr(_unwrapped(item), "__code__", None)
-        return code is not None and id(code) in self._codes
+        return (code is not None and id(code) in self._codes) or self._is_state_machine(item)
+
+    def _is_state_machine(self, item: Any) -> bool:
+        """Whether it runs a state machine of Hypothesis that the suite defines."""
+        run = getattr(item, "function", None)
+        if getattr(run, "__module__", "") != "hypothesis.stateful":
+            return False
+        kept = [cell.cell_contents for cell in run.__closure__ or ()]
+        return any(isinstance(kind, type) and f"{kind.__module__}.py" in self._tests for kind in kept)
 
 
 def _unwrapped(item: Any) -> Any:
@@ -336,6 +358,8 @@ def serve(payload: bytes, fd: int) -> None:
     peer.serves("eval", lambda target, name, args, kwargs: eval(*args, *([] if args[1:] else [loader.names()])))
     peer.serves("unpickle", lambda target, name, args, kwargs: pickle.loads(*args))
     peer.serves("exec", lambda target, name, args, kwargs: _execute(*args))
+    peer.serves("example", lambda target, name, args, kwargs: loader.example(*args))
+    peer.serves("program", lambda target, name, args, kwargs: loader.program(*args))
     ambient.capture(peer)
     if job["threads"]:
         channel.watch()
@@ -350,12 +374,25 @@ class _Loader:
 
     def __init__(self, text: str, folder: str, peer: Peer):
         self._text, self._path = text, os.path.join(folder, "solution.py")
+        self._examples: dict[str, Any] | None = None
         self._module = types.ModuleType("solution")
         peer.objects.number_of(self._module)
 
     def names(self) -> dict[str, Any]:
         """Its namespace."""
         return vars(self._module)
+
+    def example(self, source: str) -> None:
+        """Run an example of a doctest."""
+        if self._examples is None:
+            self._examples = {**vars(self._module)}
+        exec(compile(source, "<doctest>", "single"), self._examples)
+
+    def program(self, name: str) -> dict[str, Any]:
+        """Run the solution's text as a module of this name. What it defines."""
+        space: dict[str, Any] = {"__name__": name, "__file__": self._path}
+        exec(compile(self._text, self._path, "exec", dont_inherit=True), space)
+        return {key: value for key, value in space.items() if not key.startswith("__")}
 
     def load(self, *_: Any) -> list[str]:
         """Run the solution's text in its module, or rerun it. The names that it defines."""

@@ -248,7 +248,7 @@ def guard(folder: str, own: Iterable[str]) -> None:
         elif event == "exec":
             name = getattr(args[0], "co_filename", "")
             path = _real(os.path.join(folder, name))
-            is_text = name.startswith("<") and name.endswith(">") and not os.path.exists(path)
+            is_text = name.startswith("<") and not os.path.exists(path)
             if path.startswith(f"{folder}/") and path not in paths and not is_text:
                 raise ValueError(f"{path} is not executed in the suite's process")
 

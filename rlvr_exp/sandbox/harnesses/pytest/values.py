@@ -7,7 +7,7 @@ may stand for. numpy, torch and pandas are touched only if a value of theirs cro
 `Shared` keeps the identity of containers that both processes hold: a list that a call fills, an attribute that a test
 appends to. A list, dict, set or array that crosses by itself (an argument, a result, an attribute) keeps its identity:
 each end keeps its own copy as long as anything else holds it, and sends its changes with its next message. The content
-of a container is data; it keeps its identity if the update finds the same kind at the same place. Standard library only.
+of a container is data; it keeps its identity if the update finds the same kind at the same place. Standard library and pytest only.
 """
 
 import array
@@ -35,6 +35,8 @@ import zoneinfo
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
+
+from _pytest._py.path import LocalPath
 
 from rlvr_exp.sandbox import wire
 
@@ -99,7 +101,8 @@ _PARTS: dict[type, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
         lambda parameters, hint: inspect.Signature(parameters, return_annotation=hint),
     ),
 }
-_PARTS |= {kind: (_text, kind) for kind in (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.PureWindowsPath)}
+_PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.PureWindowsPath, LocalPath)
+_PARTS |= {kind: (_text, kind) for kind in _PATHS}
 _PARTS |= {kind: (_text, kind) for name, kind in vars(ipaddress).items() if re.match(r"IPv\d(Add|Net|Int)", name)}
 _HOLDERS = {collections.deque, type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType, slice}
 _HOLDERS |= {types.SimpleNamespace, inspect.Parameter, inspect.Signature}
@@ -248,6 +251,8 @@ def _parts_of_array(value: Any) -> list[Any] | None:
         return _of_torch(value, torch)
     if package == "pandas" and (pandas := sys.modules.get("pandas")) is not None:
         return _of_pandas(value, pandas)
+    if package == "sympy" and (sympy := sys.modules.get("sympy")) is not None:
+        return _of_sympy(value, sympy)
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "ndarray") and isinstance(value, numpy.ndarray):
         return _of_numpy(value, numpy)
@@ -275,6 +280,8 @@ def _built_array(parts: list[Any]) -> Any:
         return torch.from_numpy(rest[0]).to(dtype).requires_grad_(rest[2])
     if kind == "torch.dtype":
         return _torch_dtype(import_module("torch"), rest[0])
+    if kind.startswith("sympy"):
+        return _built_sympy(kind, rest, import_module("sympy"))
     pandas = import_module("pandas")
     if kind == "timestamp":
         return pandas.Timestamp(rest[0])
@@ -342,6 +349,82 @@ def _of_pandas(value: Any, pandas: Any) -> list[Any] | None:
         columns = [(list(value.iloc[:, at]), str(value.dtypes.iloc[at])) for at in range(value.shape[1])]
         return ["frame", columns, value.index, value.columns]
     return None
+
+
+def _of_sympy(value: Any, sympy: Any) -> list[Any] | None:
+    """Parts of an expression or a matrix: its class and its arguments, as SymPy itself rebuilds one."""
+    kind = type(value)
+    if isinstance(value, sympy.matrices.MatrixBase) and not isinstance(value, sympy.Basic):
+        return ["sympy matrix", kind.__name__, *value.shape, list(value)]
+    if not isinstance(value, sympy.Basic):
+        return None
+    if value is getattr(sympy.S, kind.__name__, None):
+        return ["sympy single", kind.__name__]
+    if isinstance(value, sympy.Symbol):
+        number = value.dummy_index if isinstance(value, sympy.Dummy) else None
+        return ["sympy symbol", kind.__name__, value.name, value._assumptions_orig, number]
+    if isinstance(value, (sympy.Rational, sympy.core.symbol.Str)):
+        parts = [value.name] if isinstance(value, sympy.core.symbol.Str) else [value.p, value.q]
+        return ["sympy number", *parts]
+    if isinstance(value, sympy.Float):
+        return ["sympy float", *map(int, value._mpf_), value._prec]
+    if isinstance(value, sympy.core.function.AppliedUndef):
+        return ["sympy applied", kind.__name__, list(value.args)]
+    if _named_class(kind.__module__, kind.__qualname__) is not kind:
+        return None
+    more = [str(value.get_domain())] if isinstance(value, sympy.Poly) else []
+    return ["sympy", kind.__module__, kind.__qualname__, list(value.args), *more]
+
+
+def _built_sympy(kind: str, parts: list[Any], sympy: Any) -> Any:
+    """The reverse. Texts are never parsed: SymPy evaluates them. Raises ValueError, TypeError, AttributeError."""
+    if kind == "sympy matrix":
+        name, rows, columns, items = parts
+        if name not in ("MutableDenseMatrix", "MutableSparseMatrix") or not all(
+            _is_sympy(item, sympy) for item in items
+        ):
+            raise ValueError("no matrix")
+        return getattr(sympy, name)(rows, columns, items)
+    if kind == "sympy single":
+        return _checked_sympy(getattr(sympy.S, parts[0]), sympy)
+    if kind == "sympy symbol":
+        name, text, assumptions, number = parts
+        more = {} if number is None else {"dummy_index": int(number)}
+        given = {str(key): None if on is None else bool(on) for key, on in assumptions.items()}
+        return {"Symbol": sympy.Symbol, "Dummy": sympy.Dummy, "Wild": sympy.Wild}[name](str(text), **given, **more)
+    if kind == "sympy number":
+        return sympy.core.symbol.Str(str(parts[0])) if len(parts) == 1 else sympy.Rational(int(parts[0]), int(parts[1]))
+    if kind == "sympy float":
+        *content, precision = map(int, parts)
+        return sympy.Float._new(tuple(content), precision)
+    if not all(_is_sympy(item, sympy) for item in parts[1 if kind == "sympy applied" else 2]):
+        raise ValueError("an expression of other things")
+    if kind == "sympy applied":
+        return sympy.Function(str(parts[0]))(*parts[1])
+    module, name, args, *more = parts
+    found = _named_class(module, name)
+    if not (str(module).startswith("sympy.") and isinstance(found, type) and issubclass(found, sympy.Basic)):
+        raise ValueError(f"no class {module}.{name} of SymPy")
+    if more:
+        return sympy.Poly(*args, domain=more[0]) if more[0] in ("ZZ", "QQ", "RR", "EX") else sympy.Poly(*args)
+    return _checked_sympy(found(*args), sympy)
+
+
+def _is_sympy(value: Any, sympy: Any) -> bool:
+    return isinstance(value, sympy.Basic)
+
+
+def _checked_sympy(value: Any, sympy: Any) -> Any:
+    if not _is_sympy(value, sympy):
+        raise ValueError("no expression")
+    return value
+
+
+def _named_class(module: str, path: str) -> Any:
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 _TYPED = (typing.Union, typing.Literal, typing.List, typing.Callable, typing.Tuple, typing.Any)  # noqa: UP006
