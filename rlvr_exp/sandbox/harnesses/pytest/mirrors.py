@@ -18,7 +18,7 @@ IN_PLACE = tuple(f"__i{name}__" for name in _BINARY)
 _OTHERS = (
     "bool len iter next reversed getitem setitem delitem missing call enter exit await aiter anext aenter aexit int"
     " float complex index round trunc floor ceil neg pos abs invert repr str format bytes fspath length_hint get set"
-    " delete copy deepcopy array hash"
+    " delete set_name copy deepcopy array hash"
 ).split()
 SPECIAL = frozenset((*COMPARING, *ARITHMETIC, *IN_PLACE, *(f"__{name}__" for name in _OTHERS)))
 STATE, KIND, ABSTRACT, SHADOW, CHECKS = "@", "@class", "@abstract", "@shadow", "@checks"
@@ -82,7 +82,10 @@ class Mirror:
         return state_of(self).link.get(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        state_of(self).link.set(self, name, value)
+        link = state_of(self).link
+        for bound in list(link.bound):
+            bound.keep(self, name)
+        link.set(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         state_of(self).link.delete(self, name)
@@ -119,7 +122,7 @@ _REMOTE_DICT = {"__dict__": property(lambda self: state_of(self).link.get(self, 
 class MirrorType(abc.ABCMeta):
     """The class of mirrors of classes that the other process defined itself."""
 
-    def __new__(meta, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> Any:
+    def __new__(meta, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], /, **options: Any) -> Any:
         if KIND in namespace:
             kind = super().__new__(meta, name, bases, namespace)
         else:
@@ -129,7 +132,7 @@ class MirrorType(abc.ABCMeta):
         type.__dict__["__abstractmethods__"].__set__(kind, frozenset())  # the original refuses
         return kind
 
-    def __init__(kind, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> None:
+    def __init__(kind, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], /, **options: Any) -> None:
         super().__init__(name, bases, namespace)
 
     def __call__(kind, /, *args: Any, **kwargs: Any) -> Any:
@@ -211,13 +214,35 @@ def shadow_of(kind: Any) -> type | None:
 
 
 class Method:
-    """A function of a mirror's class: bound, it calls the object; through super(), its class."""
+    """A function of a mirror's class: bound, it calls the object; through super(), its class.
 
-    def __init__(self, name: str, special: bool = False):
-        self.name, self.owner, self.special = name, None, _STUBS[name] if special else None
+    Args:
+        real: the type of the original, which it claims to be.
+    """
+
+    def __init__(self, name: str, special: bool = False, real: type = types.FunctionType):
+        self.name, self.owner, self.special, self._real = name, None, _STUBS[name] if special else None, real
+
+    @property
+    def __class__(self) -> type:
+        return self._real
+
+    @property
+    def given(self) -> bool:
+        """Whether the original gets the object as its first argument."""
+        return self._real is types.FunctionType
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.owner = owner
+
+    def __call__(self, instance: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return Bound(self, instance)(*args, **kwargs)  # as the interpreter calls `__get__` of a class
+
+    def __getattr__(self, name: str) -> Any:
+        owner = self.__dict__.get("owner")
+        if owner is None:
+            raise AttributeError(name)
+        return getattr(state_of(owner).link.get(owner, self.name), name)
 
     def __get__(self, instance: Any, kind: Any = None) -> Any:
         if instance is not None:
@@ -229,26 +254,65 @@ class Method:
         return types.MethodType(inherited.__func__, kind) if isinstance(inherited, types.MethodType) else inherited
 
 
+class Property:
+    """A property of a mirror's class."""
+
+    __class__ = property(lambda self: property)
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._owner = owner
+
+    def __get__(self, instance: Any, kind: Any = None) -> Any:
+        return state_of(self._owner).link.get(kind if instance is None else instance, self._name)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        state_of(self._owner).link.set(instance, self._name, value)
+
+    def __delete__(self, instance: Any) -> None:
+        state_of(self._owner).link.delete(instance, self._name)
+
+
+class _Doc:
+    """The text of a class, and of instances that have one of their own."""
+
+    def __init__(self, text: str | None):
+        self._text = text
+
+    def __get__(self, instance: Any, kind: Any = None) -> Any:
+        return self._text if instance is None else state_of(instance).link.get(instance, "__doc__")
+
+
 class Bound:
     # A bound method, mostly called at once: one request in place of two.
 
-    __slots__ = ("_instance", "_method")
+    __slots__ = ("__weakref__", "_instance", "_kept", "_method")
 
     def __init__(self, method: Method, instance: Any):
-        self._method, self._instance = method, instance
+        self._method, self._instance, self._kept = method, instance, None
+        state_of(method.owner).link.bound.add(self)
+
+    def keep(self, instance: Any, name: str) -> None:
+        """The attribute is about to be replaced; this remains what it was."""
+        if instance is self._instance and name == self._method.name and self._kept is None:
+            self._kept = self.resolved()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         method, instance = self._method, self._instance
+        if self._kept is not None:
+            return self._kept(*args, **kwargs)
         link = state_of(method.owner).link
         if _found(type(instance), method.name) is method:
             if method.special is not None:
                 return method.special(instance, *args, **kwargs)
             return link.method(instance, method.name, args, kwargs)
-        return link.method(method.owner, method.name, (instance, *args), kwargs)
+        return link.method(method.owner, method.name, (instance, *args) if method.given else args, kwargs)
 
     def resolved(self) -> Any:
         """The bound method itself, in its own process."""
-        return state_of(self._method.owner).link.get(self._instance, self._method.name)
+        return self._kept or state_of(self._method.owner).link.get(self._instance, self._method.name)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.resolved(), name)
@@ -347,7 +411,7 @@ def specials_of(names: list[str], unhashable: bool) -> dict[str, Any]:
 
 def foreign(name: str, real: type | None, stubs: dict[str, Any]) -> type:
     """A class for objects of a library's class, which they claim to be."""
-    names = stubs | _REMOTE_DICT
+    names = stubs | _REMOTE_DICT | {"__doc__": property(lambda self: state_of(self).link.get(self, "__doc__"))}
     if real in _FUNCTIONS:  # whose class has them, too
         names |= {part: property(lambda self, part=part: state_of(self).link.get(self, part)) for part in _OF_FUNCTIONS}
     if real is not None:
@@ -362,11 +426,17 @@ def foreign(name: str, real: type | None, stubs: dict[str, Any]) -> type:
 def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs: dict[str, Any], plain: bool) -> type:
     """A mirror of a class. `bases`: mirrors, exceptions, a plain type for its instances' content, abstract ones."""
     names: dict[str, Any] = {KIND: state, ABSTRACT: described["abstract"], CHECKS: described["checks"]}
-    names |= {"__module__": described["module"], "__qualname__": described["qualname"], "__doc__": described["doc"]}
+    names |= {"__module__": described["module"], "__qualname__": described["qualname"]}
+    names["__doc__"] = described["doc"] if plain else _Doc(described["doc"])
     names |= ({} if plain else _REMOTE_DICT) | {
         name: stub and Method(name, special=True) for name, stub in stubs.items()
     }
-    names |= {name: Method(name) for name in described["methods"] if name not in names and not _is_special(name)}
+    kinds = {"": types.FunctionType, "static": staticmethod, "class": classmethod}
+    for name, real in described["methods"]:
+        if name not in names and not _is_special(name):
+            names[name] = (
+                Property(name) if real == "property" else Method(name, real=kinds.get(real, types.FunctionType))
+            )
     if described["annotations"] is not None:
         names["__annotations__"] = described["annotations"]
     if described["shadow"] is not None:
@@ -395,8 +465,8 @@ def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, n
     for name in described["dunders"]:
         if name in _STUBS and name not in ("__hash__", "__reduce_ex__"):
             type.__setattr__(kind, name, lambda self, *args, name=name: link.special(self, name, args))
-    for name in described["methods"]:
-        if not _is_special(name) and name not in kind.__members__:
+    for name, real in described["methods"]:
+        if real != "property" and not _is_special(name) and name not in kind.__members__:
             method = Method(name)
             method.owner = kind
             type.__setattr__(kind, name, method)

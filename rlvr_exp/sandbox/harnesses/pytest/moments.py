@@ -133,11 +133,15 @@ class Snapshot:
         found = [(name, getattr(target, name)) for name in slots if name != "__dict__" and hasattr(target, name)]
         return found + [*getattr(target, "__dict__", {}).items()]
 
-    def differs(self) -> bool:
-        now = dict(self._attributes())
-        return now.keys() != self._before.keys() or any(
-            now[name] is not value or _print(value) != _print(copied) for name, (value, copied) in self._before.items()
+    def changed(self) -> list[str]:
+        """Names of the attributes that differ now."""
+        now, before = dict(self._attributes()), self._before
+        differing = (
+            name
+            for name, (value, copied) in before.items()
+            if now.get(name, self) is not value or _print(value) != _print(copied)
         )
+        return [*differing, *(name for name in now if name not in before)]
 
     def restore(self) -> None:
         put = type.__setattr__ if isinstance(self._target, type) else object.__setattr__

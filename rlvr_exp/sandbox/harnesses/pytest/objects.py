@@ -14,6 +14,7 @@ import inspect
 import itertools
 import sys
 import types
+import typing
 import weakref
 from collections.abc import Callable
 from importlib import import_module
@@ -271,6 +272,10 @@ class Objects:
         names = {"name": kind.__name__, "qualname": kind.__qualname__, "module": str(kind.__module__)}
         own = self._is_own(kind)
         annotations = vars(kind).get("__annotations__")
+        if isinstance(annotations, dict) and kind.__name__ not in str(
+            annotations
+        ):  # A class is not described by itself.
+            annotations = hints_of(kind)
         try:
             self._link.values.code(annotations)
         except Unbridgeable:
@@ -286,7 +291,9 @@ class Objects:
             "own": own,
             "bases": list(kind.__bases__) if own else [],
             "dunders": dunders,
-            "methods": [name for name, part in vars(kind).items() if _is_method(name, part)] if own else [],
+            "methods": [(name, _sort_of(part)) for name, part in vars(kind).items() if _is_method(name, part)]
+            if own
+            else [],
             "unhashable": kind.__hash__ is None,
             "abstract": sorted(getattr(kind, "__abstractmethods__", ())),
             "annotations": annotations,
@@ -311,8 +318,25 @@ _PLAIN_BASES = (*_CONTENT, BaseException, Exception)
 
 
 def _is_method(name: str, part: Any) -> bool:
-    kinds = (types.FunctionType, classmethod, staticmethod)
+    kinds = (types.FunctionType, classmethod, staticmethod, property)
     return isinstance(part, kinds) and (name == "__init__" or not (name.startswith("__") and name.endswith("__")))
+
+
+def _sort_of(part: Any) -> str:
+    """What a method is, in a word."""
+    return {staticmethod: "static", classmethod: "class", property: "property"}.get(type(part), "")
+
+
+def hints_of(target: Any) -> dict[str, Any]:
+    """The annotations of an object of this process. Texts, which name things of its module, are evaluated if they can be."""
+    found = dict(target.__annotations__)
+    if not any(isinstance(hint, str) for hint in found.values()):
+        return found
+    try:
+        hints = typing.get_type_hints(target, include_extras=True)
+    except Exception:  # whatever such a text raises
+        return found
+    return {name: hints.get(name, hint) for name, hint in found.items()}
 
 
 def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:

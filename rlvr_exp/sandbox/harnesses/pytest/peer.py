@@ -23,6 +23,7 @@ import select
 import socket
 import threading
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -161,14 +162,14 @@ class Peer:
         self._local = threading.local()
         self._local.conversation = MAIN
         self.unpickled: Any = None
+        self.bound: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Bound methods of the other end's objects."""
         self._conversations, self._free = itertools.count(2 + side, 2), []
         channel.stray = self._serve_stray
         self._does: dict[str, Callable[..., Any]] = {
             "call": lambda target, name, args, kwargs: target(*args, **kwargs),
             "method": lambda target, name, args, kwargs: getattr(target, name)(*args, **kwargs),
-            "get": lambda target, name, args, kwargs: (
-                objects.signature_of(target) if name == "__signature__" else getattr(target, name)
-            ),
+            "get": lambda target, name, args, kwargs: _attribute(target, name),
             "set": lambda target, name, args, kwargs: self._patches.set(target, name, *args),
             "delete": lambda target, name, args, kwargs: self._patches.delete(target, name),
             "special": lambda target, name, args, kwargs: _special(target, name, args),
@@ -368,7 +369,7 @@ class Peer:
             self.rules.allow(what, target, name)
             does = partial(self.rules.act, target, partial(self._does[what], target, name, given, named), self.moment)
             result = self._ambient.run(partial(self.coroutines.within, does) if mark == _IN_LOOP else does)
-            label = f"{type(target).__name__}.{name}" if type(name) is str else what
+            label = type(target).__qualname__
             code, handed = partial(self._shared.code, label=label), set(self.objects.handed)
             answer = [conversation, _ANSWER, self.values.code(result) if what in ("describe", "dir") else code(result)]
             if what == "describe":  # naming a class does not hand it over
@@ -398,6 +399,12 @@ class Peer:
         for number, times in released:
             self.objects.release(number, times)
         self._ambient.take(self, ambient)
+
+
+def _attribute(target: Any, name: str) -> Any:
+    if name == "__signature__":
+        return objects.signature_of(target)
+    return objects.hints_of(target) if name == "__annotations__" else getattr(target, name)
 
 
 class _Patches:

@@ -6,7 +6,9 @@ object at the same place, or, without a reference, the suite itself made it from
 If the reference gave plain data everywhere, an object is a wrong answer. Standard library only.
 """
 
+import argparse
 import enum
+import logging
 import os
 import types
 import unittest.mock
@@ -30,7 +32,9 @@ from rlvr_exp.sandbox.harnesses.pytest.values import MAX_DEPTH
 from rlvr_exp.sandbox.harnesses.pytest.values import PLAIN as PLAIN_TYPES
 
 PLAIN, OBJECT = 1, 2
-_SERVED = frozenset("call method get set delete special dir isinstance issubclass describe spawn cancel settle".split())
+_SERVED = frozenset(
+    "call method get set delete special dir isinstance issubclass describe derive spawn cancel settle".split()
+)
 """Requests that the suite's process serves at all."""
 _SITES, _SITE = 4000, 200
 _COUNTING = frozenset((*ARITHMETIC, "__neg__", "__pos__", "__abs__", "__invert__", "__round__"))
@@ -46,6 +50,7 @@ _OF_CLASSES = _OF_FUNCTIONS | frozenset(
     "__dataclass_fields__ __dataclass_params__ __match_args__ __slots__ __init__".split()
 )
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
+_RECORDS = (logging.LogRecord, argparse.Namespace)
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _OF_PLAIN = frozenset(name for kind in PLAIN_TYPES for name in dir(kind) if not name.startswith("__"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
@@ -110,6 +115,8 @@ class Rules:
         self._failed: list[AssertionError] = []
         self.managed: dict[str, list[tuple[int, int, list[int]]]] = {}
         """From `texts.managed_assertions`."""
+        self.made: set[type] = set()
+        """Classes that the solution derived from the suite's."""
         self.handed: set[type] = set()
         """Classes of the suite that crossed as such."""
         self.seen: dict[str, int] = {}
@@ -309,8 +316,29 @@ class Rules:
         try:
             return does()
         finally:
-            if before.differs() and not self.has(moment, f"a change of {own.__qualname__}") and self.strict:
+            if (changed := before.changed()) and not self._may_change(moment, target, own.__qualname__, changed):
                 before.restore()
+
+    def _may_change(self, moment: Moment, target: Any, name: str, changed: list[str]) -> bool:
+        """Of a class, each attribute by itself: they decide how its instances compare."""
+        parts = (
+            [f"a change of {name}.{part}" for part in changed] if isinstance(target, type) else [f"a change of {name}"]
+        )
+        had = [self.has(moment, part) for part in parts]
+        return None not in had or not self.strict
+
+    def derives(self, moment: Moment, parts: list[Any]) -> list[Any]:
+        """The parts of a class of the solution that the suite's process gets, to which its base belongs: none of those that
+        compare with plain data, except where the reference has them."""
+        decide = {*COMPARING, *ARITHMETIC, *IN_PLACE, "__hash__"}
+        return [
+            part for part in parts if part[0] not in decide or self._reference_has(moment, f"a class with {part[0]}")
+        ]
+
+    def _reference_has(self, moment: Moment, effect: str) -> bool:
+        if self._recording:
+            self.moments.record(moment, effect)
+        return self._recording or self.moments.of_reference(moment, effect) is not None
 
     # Failures
 
@@ -400,7 +428,7 @@ class Rules:
             raise AttributeError(f"{type(target).__name__!r} object has no attribute {name!r}")
 
     def _is_own(self, kind: type) -> bool:
-        return kind.__module__ in self._own_modules
+        return kind.__module__ in self._own_modules or kind in self.made
 
     def _reaches(self, what: str, target: Any, name: str) -> bool:
         dunder = name.startswith("__") and name.endswith("__")
@@ -414,10 +442,12 @@ class Rules:
             return name not in _OF_MOCKS and not name.startswith("_")
         if isinstance(target, type):
             changes = what in ("set", "delete")
-            return target in self.handed and not dunder if changes else name in _OF_CLASSES or not dunder
+            if changes:  # Which of them stay is decided by `act`.
+                return target in self.handed and (not dunder or self._recording or self.bound)
+            return name in _OF_CLASSES or not dunder or (name in SPECIAL and target in self.handed)
         if type(target).__module__ in self._own_modules:
             return not dunder or name in ("__dict__", "__doc__", "__dataclass_fields__")
-        return not name.startswith("_") or name in _OF_RECORDS
+        return not name.startswith("_") or name in _OF_RECORDS or (name == "__dict__" and isinstance(target, _RECORDS))
 
 
 class Trusting:

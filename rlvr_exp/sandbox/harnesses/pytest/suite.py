@@ -46,6 +46,7 @@ class Bridge:
         ambient = Ambient(0, job["words"], self.rules)
         self._peer = Peer(channel, 0, self.rules, ambient, own)
         self.rules.handed = self._peer.objects.handed
+        self._peer.serves("derive", self._derive)
         self._root = Mirror()
         object.__setattr__(self._root, STATE, State(self._peer, 1, ROOT))
         self._module: _Solution | None = None
@@ -90,6 +91,13 @@ class Bridge:
         """What the reference did in this run."""
         return self.rules.profile() | {"texts": self._doctests.seen if self._doctests is not None else {}}
 
+    def _derive(self, target: Any, name: str, args: list[Any], options: dict[str, Any]) -> int:
+        """A class here, which the solution derives from a class of the suite. Its number."""
+        bases, parts, module = args
+        made = _derived(name, bases, self.rules.derives(self._peer.moment, parts), module, options)
+        self.rules.made.add(made)
+        return self._peer.objects.number_of(made)
+
     def reload(self) -> None:
         """Load the solution afresh. Raises the same."""
         self._peer.request("load")
@@ -109,16 +117,22 @@ def _is_module(name: str) -> bool:
 
 
 class _Solution(types.ModuleType):
-    """`solution`, in the suite's process."""
+    # `solution`, in the suite's process. Its text is the solution's.
 
     def __init__(self, peer: Peer, root: Mirror, path: str, shown: list[str]):
         super().__init__("solution")
+        del self.__dict__["__doc__"]
 
         def _unpickled(data: bytes) -> Any:
             return peer.request("unpickle", "", None, (data,))
 
         _unpickled.__module__, _unpickled.__qualname__ = "solution", "_unpickled"
         self.__dict__.update({"@": (peer, root), "__file__": path, "@shown": shown, "_unpickled": _unpickled})
+
+    @property
+    def __doc__(self) -> Any:
+        peer, root = self.__dict__["@"]
+        return peer.get(root, "__doc__")
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":  # as a star import asks: what its module has already stays

@@ -120,7 +120,7 @@ _SINGLE = {
 _SINGLES = {name: single for single, name in _SINGLE.values()}
 _BASES = (*wire.BASES, (complex, complex.__complex__), (bytearray, bytearray.copy))
 CHANGING = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.Counter)
-CHANGING += (collections.defaultdict, array.array)
+CHANGING += (collections.defaultdict, array.array, types.SimpleNamespace)
 """Containers that keep their identity on the other side."""
 PLAIN = (*_PARTS, dict, list, str, int, float, bool, type(None))
 
@@ -584,6 +584,9 @@ def put(target: Any, content: Any) -> None:
         target.update(content)
     elif type(target) is list:
         target[:] = [_kept(target[at], item) if at < len(target) else item for at, item in enumerate(content)]
+    elif isinstance(target, types.SimpleNamespace):
+        vars(target).clear()
+        vars(target).update(vars(content))
     elif hasattr(target, "maxlen"):
         target.clear()
         target.extend(content)
