@@ -28,14 +28,7 @@ KINDS: dict[str, list[Row]] = {
 }
 ROWS = {f"{kind}/{row['name']}": row for kind, rows in KINDS.items() for row in rows}
 SAMPLE = set(thinned(ROWS))
-CASES = [
-    pytest.param(
-        row,
-        id=name,
-        marks=[] if name in SAMPLE else [pytest.mark.slow],
-    )
-    for name, row in ROWS.items()
-]
+CASES = [pytest.param(row, id=name, marks=[] if name in SAMPLE else [pytest.mark.slow]) for name, row in ROWS.items()]
 each_row = pytest.mark.parametrize("row", CASES)
 
 
