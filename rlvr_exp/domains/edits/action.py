@@ -19,7 +19,7 @@ An edited text keeps the line ends of the text before it: neither a completion n
 import json
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.domains.edits.schema import (
@@ -49,6 +49,8 @@ class EditRule:
 
     language: str
     config: str
+    suppressible: bool = field(default=True, compare=False)
+    """Whether `ast-grep-ignore` comments suppress its matches. `ast-grep run` does not read them."""
 
     def parts(self) -> dict[str, Any]:
         """`rule` and, if given, `constraints`, `utils`, `transform`, `rewriters`, `fix`."""
@@ -120,7 +122,7 @@ def _action(configs: list[list[Any]], language: str) -> Action:
         for config in step:
             check_value(config)
             own, parts = normal_rule(config, language)
-            rules.append(EditRule(own, dumps(parts)))
+            rules.append(EditRule(own, dumps(parts), not isinstance(config, _RunRule)))
         languages = sorted({rule.language for rule in rules})
         if len(languages) != 1:
             what = f"the languages {', '.join(languages)}" if languages else "no rule"
@@ -177,7 +179,7 @@ def _as_list(item: Any) -> list[Any]:
 def _with_language(config: Any, language: Any) -> Any:
     """The rule with the language of its surrounding object if it names none."""
     if isinstance(config, dict) and config.get("language") is None and language is not None:
-        return {**config, "language": language}
+        return type(config)(config, language=language)
     return config
 
 
@@ -208,6 +210,10 @@ _REACHING = {
 }
 
 
+class _RunRule(dict[str, Any]):
+    """A rule that `ast-grep run` applies."""
+
+
 def is_command(text: str) -> bool:
     return text.split(maxsplit=1)[:1] in [[name] for name in PROGRAMS]
 
@@ -234,9 +240,9 @@ def read_command(text: str) -> list[dict[str, Any]]:
     if ("pattern" in given) == ("kind" in given):
         raise ActionFault("cli: one of -p/--pattern and -k/--kind is needed")
     if "pattern" in given:
-        return [inline_rule(given)]
+        return [_RunRule(inline_rule(given))]
     language = {"language": given["language"]} if "language" in given else {}
-    return [{"rule": {"kind": given["kind"]}, "fix": given["rewrite"]} | language]
+    return [_RunRule({"rule": {"kind": given["kind"]}, "fix": given["rewrite"]} | language)]
 
 
 def inline_rule(given: dict[str, Any]) -> dict[str, Any]:

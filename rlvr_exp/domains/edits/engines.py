@@ -37,6 +37,8 @@ class RuleFault(Exception):
         self.kind = kind
 
 
+SUPPRESSES = "ast-grep-ignore"
+"""The word of a comment that suppresses matches."""
 _PLAIN_KEYS = {"rule", "constraints", "utils", "fix"}
 _VARIABLE = re.compile(r"\$(?:\$\$)?[A-Z][A-Z0-9]*(?![A-Za-z0-9_$])")
 _IN_PATTERN = re.compile(r"\$+([A-Z_][A-Z0-9_]*)")
@@ -91,7 +93,7 @@ def is_refusal(fault: BaseException) -> bool:
 
 def _is_plain(parts: dict[str, Any], text: str) -> bool:
     fix = parts.get("fix")
-    if not isinstance(fix, str) or set(parts) - _PLAIN_KEYS or "ast-grep-ignore" in text:
+    if not isinstance(fix, str) or set(parts) - _PLAIN_KEYS or SUPPRESSES in text:
         return False
     if not text.strip() or text.count("\n") > _MOST_LINES or "strictness" in str(parts):
         return False

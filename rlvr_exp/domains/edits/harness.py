@@ -6,6 +6,8 @@ rules are matched together against one text, like `ast-grep scan --update-all`: 
 pass, outermost first, a match inside or across an earlier match left out. With more than one pass the list is repeated
 until nothing changes; a repeated text ends that as an endless rewriting.
 
+`ast-grep run` does not read suppression comments. Its steps see another word in their place.
+
 A step of one rule runs in-process by ast_grep_py if both engines mean the same, all else by the ast-grep
 program. Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind, message]; kinds are `resolve`, `loop`,
 `output`, `memory`, `crash`, `engine` (the machine's, not the rule's).
@@ -16,10 +18,11 @@ The worker imports this file: standard library, ast_grep_py, `engines`, `layout`
 import hashlib
 import json
 from collections.abc import Callable
+from string import ascii_lowercase
 from typing import Any
 
 from rlvr_exp.domains.edits import engines
-from rlvr_exp.domains.edits.engines import RuleFault
+from rlvr_exp.domains.edits.engines import SUPPRESSES, RuleFault
 from rlvr_exp.domains.edits.layout import digest
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.isolation import files
@@ -49,8 +52,11 @@ def _apply_all(job: dict[str, Any]) -> tuple[str, int]:
     text, matches, seen = job["text"], 0, set()
     for _ in range(job["max_passes"]):
         before = text
-        for language, ending, configs in job["steps"]:
+        for language, ending, configs, suppressible in job["steps"]:
+            word = SUPPRESSES if suppressible else _unread(text + "".join(configs))
+            text, *configs = (each.replace(SUPPRESSES, word) for each in (text, *configs))
             text, count = _apply(text, language, ending, configs, job)
+            text = text.replace(word, SUPPRESSES)
             matches += count
             if len(text.encode()) > job["max_kb"] << 10:
                 raise RuleFault("output", f"the edited text is larger than {job['max_kb']} KiB")
@@ -62,6 +68,12 @@ def _apply_all(job: dict[str, Any]) -> tuple[str, int]:
     if job["max_passes"] > 1:
         raise RuleFault("loop", f"the text still changes after {job['max_passes']} passes")
     return text, matches
+
+
+def _unread(text: str) -> str:
+    """A word as long as the one that suppresses matches, which the text does not have."""
+    words = (SUPPRESSES[:-1] + letter for letter in ascii_lowercase)
+    return next((word for word in words if word not in text), SUPPRESSES)
 
 
 def _apply(text: str, language: str, ending: str, configs: list[str], job: dict[str, Any]) -> tuple[str, int]:

@@ -26,7 +26,7 @@ from ast_grep_py import SgNode, SgRoot
 
 _AS_WRITTEN = re.compile(
     r"(?<!concatenated_)string|nowdoc|str_|char|regex|scalar|heredoc|text|inline|comment|raw"
-    r"|(?<!type_)template_(?:expr|int|lit|sub)|quoted_template"
+    r"|template_(?:expr|int|lit|sub)|quoted_template"
 )
 _CONTINUATION = re.compile(r"\\\r?\n")
 
@@ -74,8 +74,8 @@ LINES = {
                 _after("word (?:do|elif|else|if|then|until|while)"),
                 r"(?!case_item )" + _after(r"infix \|"),
                 r"case_statement word in\n.*|(?:case_item|function_definition) \w+ \)\n.*",
-                r"(?!function_definition )"
-                + _before(r"\w+ [)}]", r"\w+ ;;", "word (?:do|done|elif|else|esac|fi|then)"),
+                r"(?!function_definition |.*\ncase_item \w+ \))" + _before(r"\w+ [)}]", r"\w+ ;;"),
+                _before("word (?:do|done|elif|else|esac|fi|then)"),
             )
         ),
         inside=r"array \(",
@@ -150,7 +150,12 @@ LINES = {
 """By the definition of each language. In a language that is not here, every line break between two tokens counts."""
 _REDIRECT = r"\w+ (?:&&|\|\|?|\|&|;;|&|<|>>?|<<<|[<>&]+)"
 BLANKS = {
-    "bash": _after(r"mark \$?[(;]", _REDIRECT) + "|" + _before(r"\w+ [);]", _REDIRECT),
+    "bash": "|".join(
+        (
+            _after(r"mark \$?[(;]", _REDIRECT) + r"|function_definition \w+ \)\n.*",
+            _before(r"\w+ [);]", _REDIRECT),
+        )
+    ),
     "css": "|".join(
         (
             _after("mark [({,;]", r"\w+ [}>~]") + r"|declaration \w+ :\n.*",
@@ -233,8 +238,8 @@ class _Tokens:
         self._at, self._blank = 0, ""
         """The end of what was taken, and the blanks after the last token that is no comment."""
         self._last = ""
-        self._scalar = ""
-        """The header of a block scalar that has just ended."""
+        self._ended = ""
+        """`heredoc`, or the header of a block scalar, if the last token is one."""
         self._directive = False
         """Whether the last token is on a line of the preprocessor."""
         self._brackets = [("", "")]
@@ -254,23 +259,29 @@ class _Tokens:
             return
         inside = self._brackets[-1][0]
         token = self._token(kind, role, written.strip(), node.is_named() and node.kind() != written)
-        if self._last:
+        if self._last and self._blank:
             yield from self._marks(f"{self._last}\n{token}", inside, written)
         self._directive = self._begins_directive(written) or (self._directive and "\n" not in self._blank)
         self._last, self._blank = token, ""
-        self._scalar = written.split("\n")[0] if node.kind() == "block_scalar" else ""
+        if node.kind() == "block_scalar":
+            self._ended = written.split("\n")[0]
+        elif node.kind().startswith("heredoc"):
+            self._ended = "heredoc"
 
     def between(self, start: int) -> Iterator[str]:
         """What counts of the text up to the next token or comment, whatever it is."""
         gap = self._text[self._at : start].replace("\r\n", "\n")
         blank = _CONTINUATION.sub("", gap)
-        if blank.strip(" \t\n\f") or (gap and not blank) or (gap and not self._at and self._language == "php"):
+        blanks = " \n" if self._language == "yaml" else " \t\n\f"  # Many readers of YAML refuse tabs.
+        if blank.strip(blanks) or (gap and not blank) or (gap and not self._at and self._language == "php"):
             yield from ("between", gap)
-        if self._scalar:
-            *lines, _ = gap.split("\n")
-            yield from ("ends", *(lines if "+" in self._scalar else filter(None, lines)))
-            yield "ended" if lines and "-" not in self._scalar else ""
-            self._scalar = ""
+        *lines, _ = gap.split("\n")
+        if self._ended == "heredoc":
+            yield from ("ends", gap.split("\n")[0])
+        elif self._ended:
+            yield from ("ends", *(lines if "+" in self._ended else filter(None, lines)))
+            yield "ended" if lines and "-" not in self._ended else ""
+        self._ended = ""
         self._blank += blank
 
     def _token(self, kind: str, role: str, text: str, named: bool) -> str:
@@ -293,7 +304,7 @@ class _Tokens:
     def _marks(self, pair: str, inside: str, written: str) -> Iterator[str]:
         """The blank and the line break between two tokens, if they count."""
         lines = self._blank.count("\n")
-        if self._blank and (_TOUCHING.fullmatch(pair) or not re.fullmatch(self._blanks, pair)):
+        if _TOUCHING.fullmatch(pair) or not re.fullmatch(self._blanks, pair):
             yield "blank"
         directive = self._directive or self._begins_directive(written)
         if lines and (directive or not self._is_skipped(pair, inside, lines)):

@@ -12,8 +12,7 @@ The wanted text and the tests never enter the process that applies the rules. Wi
 judged by the pytest verifier (with its default options), whose verdict is returned. Under the option `untouched` a pass
 also demands that the functions and classes that the wanted text leaves as they were are unchanged.
 
-Not covered: `text_loose` and `syntax` accept differences in blanks, and `syntax` trusts the grammar to tell blanks from
-content; rules are matched against one text without a name, so `files` and `ignores` have no effect.
+Not covered: `text_loose` and `syntax` accept differences in blanks; rules are matched against one text without a name, so `files` and `ignores` have no effect.
 """
 
 import importlib.util
@@ -32,7 +31,7 @@ from rlvr_exp.core.errors import InputError, InputProblem, RlvrError
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.domains.edits import options
 from rlvr_exp.domains.edits.action import DONE, Action, edited_line_ends, parse_action
-from rlvr_exp.domains.edits.engines import find_program
+from rlvr_exp.domains.edits.engines import SUPPRESSES, find_program
 from rlvr_exp.domains.edits.measures import (
     APPLIED,
     READ,
@@ -116,7 +115,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
     """
 
     name = "ast_grep"
-    version = f"6.{PytestSuite.version}"
+    version = f"7.{PytestSuite.version}"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         self._tools = find_tools()
@@ -200,14 +199,17 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
     def _work(
         self, request: Request, canonical: str, text: str, action: Action | None, limits: JobLimits
     ) -> VerificationJob:
-        options = [self.compare, self.max_passes, self.untouched]
+        suppressible = [rule.suppressible for rule in action.rules] if action and SUPPRESSES in text + canonical else []
+        options = [self.compare, self.max_passes, self.untouched, suppressible]
         content = content_hash([canonical, request.problem, *options, repr(limits)])
         return VerificationJob(content.encode(), (text, action, limits), request)
 
     def _payload(self, text: str, action: Action | None, tree: str) -> bytes:
-        steps = [(step[0].language, [rule.config for rule in step]) for step in action.steps] if action else []
-        named = [(language, ENDINGS[language], rules) for language, rules in steps]
-        return pack(text, named, self.max_passes, tree, self._tools.program, MAX_KB)
+        steps = [
+            (step[0].language, ENDINGS[step[0].language], [rule.config for rule in step], step[0].suppressible)
+            for step in (action.steps if action else ())
+        ]
+        return pack(text, steps, self.max_passes, tree, self._tools.program, MAX_KB)
 
     def _judge(
         self, problem: AstGrepProblem, result: JobResult, tree: str, action: Action | None
@@ -304,7 +306,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
 
 def pack(
     text: str,
-    steps: list[tuple[str, str, list[str]]],
+    steps: list[tuple[str, str, list[str], bool]],
     max_passes: int = 1,
     tree: str = "",
     program: str = "",
@@ -315,7 +317,8 @@ def pack(
 
     Args:
         text: the text to edit.
-        steps: in order, each with its language, file ending and the JSON of each rule's acting parts.
+        steps: in order, each with its language, file ending, the JSON of each rule's acting parts, and whether
+            comments suppress matches.
         tree: the language of the digest of the result's syntax tree; empty: no digest.
         program: path of the ast-grep program.
         max_kb: largest UTF-8 size of a result.

@@ -26,8 +26,15 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def apply(text: str, *rules: dict, language: str = "python", engine: str = "auto", max_kb: int = 512) -> list:
-    step = (language, ENDINGS[language], [json.dumps(rule) for rule in rules])
+def apply(
+    text: str,
+    *rules: dict,
+    language: str = "python",
+    engine: str = "auto",
+    max_kb: int = 512,
+    suppressible: bool = True,
+) -> list:
+    step = (language, ENDINGS[language], [json.dumps(rule) for rule in rules], suppressible)
     sent: list[bytes] = []
     rewrites.run(pack(text, [step], 1, "", find_tools().program, max_kb, engine), sent.append)
     return wire.decode(sent[0])
@@ -133,7 +140,10 @@ def test_a_match_that_the_program_shortens_is_left_to_it() -> None:
 
 def test_suppression_comments_are_heeded_as_the_program_does() -> None:
     text = "# ast-grep-ignore\nf(1)\nf(2)\n"
-    assert apply(text, {"rule": {"pattern": "f($A)"}, "fix": "g($A)"})[1] == "# ast-grep-ignore\nf(1)\ng(2)\n"
+    rule = {"rule": {"pattern": "f($A)"}, "fix": "g($A)"}
+    assert apply(text, rule)[1] == "# ast-grep-ignore\nf(1)\ng(2)\n"
+    for engine in ("inline", "program"):
+        assert apply(text, rule, engine=engine, suppressible=False)[1] == "# ast-grep-ignore\ng(1)\ng(2)\n"
 
 
 def test_rules_of_one_step_see_the_same_text_and_the_outer_match_wins() -> None:
