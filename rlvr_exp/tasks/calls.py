@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_exp.tasks.completion import fenced_blocks, unquoted, without_thoughts
 from rlvr_exp.tasks.formats.python_io import Case
-from rlvr_exp.tasks.python_syntax import syntax_fault
+from rlvr_exp.tasks.python_syntax import syntax_fault, tree
 
 MOST_LINES = 32
 """Lines that are read; those after them are faulty."""
@@ -81,12 +81,26 @@ class CallsProblem:
     """Those that tests are run on; a test catches a program that returns something else than the reference."""
     together: tuple[str, ...] = ()
     """Texts of tests that are judged for the same programs, this one among them: each program runs once, on the calls of all."""
+    known: tuple[tuple[Any, ...], ...] = ()
+    """Arguments of the problem's own calls: a test has such arguments (rlvr_exp.tasks.arguments)."""
 
 
 def calls_of(texts: Sequence[str], entry_point: str) -> tuple[Case, ...]:
     """The different calls of several texts of tests, as cases without a value."""
     found = {repr(case.args): case.args for text in texts for case in read_tests(text, entry_point).cases}
     return tuple(Case(args, None) for args in found.values())
+
+
+def literal_calls(source: str, entry_point: str) -> Iterator[tuple[Any, ...]]:
+    """The arguments of a function's calls in a program, such as a test file, if they are literals."""
+    for node in ast.walk(ast.Module([], []) if syntax_fault(source) else tree(source)):
+        if isinstance(node, ast.Call):
+            try:
+                args = _arguments(node, entry_point)
+            except (ValueError, TypeError, MemoryError, RecursionError):
+                continue
+            if args is not None:
+                yield args
 
 
 @dataclass(frozen=True)
@@ -98,7 +112,7 @@ class WrittenTests:
     faulty: int
     """Lines that are no test."""
     repeated: tuple[str, ...]
-    """Lines whose call an earlier line has."""
+    """Lines whose call an earlier line has, or one of equal value for which it expects the same."""
 
     @property
     def duplicates(self) -> int:
@@ -120,11 +134,30 @@ def read_tests(text: str, entry_point: str) -> WrittenTests:
     for line, case in _chosen(without_thoughts(text), entry_point):
         if case is None:
             faulty += 1
-        elif repr(case.args) in found:
+        elif repr(case.args) in found or any(_agree(case, one) for one in found.values()):
             repeated.append(line)
         else:
             found[repr(case.args)] = case
     return WrittenTests(tuple(found.values()), faulty, tuple(repeated))
+
+
+def _agree(case: Case, other: Case) -> bool:
+    """Whether two tests differ in nothing but types: `f([1]) == 1` and `f((True,)) == 1.0`. An approximate value may be any."""
+    if _normal(case.args) != _normal(other.args):
+        return False
+    expected = case.expected, other.expected
+    if any(isinstance(one, Raises) for one in expected):
+        return all(isinstance(one, Raises) for one in expected)
+    return any(isinstance(one, Approx) for one in expected) or _normal(expected[0]) == _normal(expected[1])
+
+
+def _normal(value: Any) -> Any:
+    """A value whatever the types of its numbers and containers."""
+    if isinstance(value, dict):
+        return "dict", frozenset((_normal(key), _normal(item)) for key, item in value.items())
+    if isinstance(value, (set, frozenset)):
+        return "items", tuple(sorted(map(_normal, value), key=repr))
+    return ("items", tuple(map(_normal, value))) if isinstance(value, (list, tuple)) else value
 
 
 def _chosen(text: str, entry_point: str) -> Iterator[tuple[str, Case | None]]:

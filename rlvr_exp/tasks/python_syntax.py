@@ -39,6 +39,26 @@ def tree(source: str) -> ast.Module:
         return ast.parse(source)
 
 
+ANY_EXCEPTION = "*"
+
+
+def exceptions(module: ast.Module) -> set[str]:
+    """Names of the classes that `raise` and `assert` statements name, with the bases of the module's own; `ANY_EXCEPTION` if a
+    statement names none."""
+    bases = {node.name: node.bases for node in ast.walk(module) if isinstance(node, ast.ClassDef)}
+    raised = [node.exc for node in ast.walk(module) if isinstance(node, ast.Raise)]
+    ahead = [one.func if isinstance(one, ast.Call) else one for one in raised]
+    found = {"AssertionError"} if any(isinstance(node, ast.Assert) for node in ast.walk(module)) else set()
+    while ahead:
+        match ahead.pop():
+            case ast.Name(name) | ast.Attribute(attr=name):
+                ahead += [] if name in found else bases.get(name, [])
+                found.add(name)
+            case _:
+                found.add(ANY_EXCEPTION)
+    return found
+
+
 def bound_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """The names that a scope binds or deletes, each with an empty text. A global name has itself as its text, since it
     keeps its name if the others are renamed."""

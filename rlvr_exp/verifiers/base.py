@@ -185,6 +185,8 @@ class Execution:
     """By case the built-in classes of the exception that it raised, the narrowest first; empty if it raised none."""
     ended: frozenset[int] | None = None
     """The cases that returned, so that None is their value; None: not known, all of them."""
+    buckets: tuple[str, ...] = ()
+    """By case the bucket of a call that did not return; empty if it returned, or if the candidate ended before it."""
 
     def returned(self, case: int) -> bool:
         """Whether an output is the value of its case. A case that raised or was not run has the output None, too."""

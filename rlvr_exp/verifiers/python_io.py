@@ -69,6 +69,8 @@ class CaseRecords:
         """The cases that returned."""
         self.raised: list[tuple[str, ...]] = [()] * len(problem.cases)
         """The built-in classes of the exception of each case; empty if none was raised."""
+        self.buckets = [""] * len(problem.cases)
+        """The bucket of each case that did not return; empty for one without a report."""
         try:
             for frame in frames(records):
                 self._take(wire.decode(frame))
@@ -124,10 +126,11 @@ class CaseRecords:
             raise ValueError("an unknown error")
         if type(index) is int and index == LOADING and self.next == 0:
             self._closed = True
+            self.buckets = [BUCKETS[kind]] * len(self.buckets)
             self._note(BUCKETS[kind], text)
         else:
             case = self._case(index)
-            self.raised[case] = tuple(names)
+            self.raised[case], self.buckets[case] = tuple(names), BUCKETS[kind]
             self._note(BUCKETS[kind], f"case {case}: {text}")
 
     def _note(self, bucket: str, log: str) -> None:
@@ -165,6 +168,9 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         self._packed_bytes = 0
 
     def prepare(self, request: Request) -> Verdict | VerificationJob:
+        return self._prepare(request, self.case_cpu_s)
+
+    def _prepare(self, request: Request, case_cpu_s: float) -> Verdict | VerificationJob:
         problem, candidate = request.problem, request.candidate
         packed = self._pack(problem)
         if isinstance(packed, str):
@@ -174,14 +180,14 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
             return Verdict("failed", "parse", total=len(problem.cases), log=fault)
         limits = self._limits.named_by(problem.limits)
         limits = replace(limits, result_kb=max(limits.result_kb, packed.result_kb))
-        content = wire.encode([packed.digest, repr(limits), self.case_cpu_s, self.packages, candidate.text])
+        content = wire.encode([packed.digest, repr(limits), case_cpu_s, self.packages, candidate.text])
         payload = calls.pack(
             candidate.text,
             problem.entry_point,
             packed.cases,
             limits.result_kb << 10,
             (limits.output_kb << 10) // 2,
-            self.case_cpu_s,
+            case_cpu_s,
         )
         return VerificationJob(content, Job(payload, limits), request)
 
@@ -189,15 +195,17 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         problem = work.request.problem
         return then(self._pool.submit(work.payload), lambda done: _judge(problem, done, _records(problem, done)))
 
-    def execute(self, request: Request) -> Future[Execution]:
-        prepared = self.prepare(request)
+    def execute(self, request: Request, case_cpu_s: float | None = None) -> Future[Execution]:
+        """`case_cpu_s`: in place of the verifier's."""
+        prepared = self._prepare(request, self.case_cpu_s if case_cpu_s is None else case_cpu_s)
         if isinstance(prepared, Verdict):
             return completed_future(Execution(prepared, ()))
 
         def read(done: JobResult) -> Execution:
             records = _records(request.problem, done)
             verdict = _judge(request.problem, done, records).verdict
-            return Execution(verdict, tuple(records.outputs), tuple(records.raised), frozenset(records.ended))
+            ended = frozenset(records.ended)
+            return Execution(verdict, tuple(records.outputs), tuple(records.raised), ended, tuple(records.buckets))
 
         return then(self._pool.submit(prepared.payload), read)
 

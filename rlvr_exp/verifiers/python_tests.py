@@ -1,12 +1,16 @@
 """Verifies tests in the form of calls: first against a reference, then the tests that hold of it against other programs.
 
-A test that the reference fails is invalid. A program is caught by a valid test on which it returns another value than
-the reference, or nothing; by a test of an exception if it raises none of its kind. Reference and programs run in the
-sandbox on the arguments alone, all of a text's at once; values are compared here. Problems with a test file are
+A test is valid if the reference returns the value that it expects, and if its arguments have the types of known calls or of the
+reference's annotations. A test of an exception is valid if the reference raises it by a statement of its own. A program is caught by
+a valid test on which it returns another value than the reference, or nothing; by a test of an exception if it raises none of its
+kind. Reference and programs run in the sandbox on the arguments alone; values are compared here. Problems with a test file are
 `pytest`'s and all others `python_io`'s, and are judged as those do.
 
+Each call has its own limit of CPU time, and one that ends its process takes no other with it. A program that reaches a limit is
+caught only if the reference needs less than 1/`FAR` of that time.
+
 Tests pass if every line is a valid test and, with programs, some program is caught. The measures are `validity` (valid
-tests of all lines), `mutation_score` (programs that are caught), `duplicates` (lines that repeat a call, of all lines).
+tests of all lines), `mutation_score` (programs that are caught), `duplicates` (lines that repeat a test, of all lines).
 The outputs are whether each test is valid, and for each program which tests catch it.
 """
 
@@ -14,16 +18,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
 from rlvr_exp.config import verifier as options
+from rlvr_exp.tasks.arguments import Arguments
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.calls import Approx, CallsProblem, Raises, WrittenTests, calls_of, read_tests
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.python_syntax import ANY_EXCEPTION, exceptions, syntax_fault, tree
 from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
 from rlvr_exp.verifiers.compare import equal, near
 from rlvr_exp.verifiers.futures import completed_future, gathered, then
@@ -36,13 +43,26 @@ SUITE_CPU_S = 10.0
 """CPU seconds of one pytest suite, which may take three times as many by the wall clock."""
 SHARED_RUNS = 256
 """Runs that are kept for tests that are judged together; these come one after the other."""
+SHARE = 4
+"""Calls that may each reach their limit before a program reaches the sandbox's."""
+FAR = 10.0
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A reference and programs on some calls."""
+
+    all: list[Execution]
+    """The reference's first."""
+    quick: frozenset[int]
+    """Calls on which the reference is far below the limit."""
 
 
 class PythonTests(Verifier, Executor, options.PythonTests):
     """Judges `CallsProblem`s, and all that `PythonIO` and `PytestSuite` judge."""
 
     name = "python_tests"
-    version = f"4+{PythonIO.version}+{PytestSuite.version}"
+    version = f"5+{PythonIO.version}+{PytestSuite.version}"
     row_format = "python_io"
     also_judges = ("pytest",)
 
@@ -50,7 +70,8 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         super().__init__(**given)
         self._given, self._lock = (sandbox, cache), threading.Lock()
         self._opened: PytestSuite | None = None
-        self._shared: OrderedDict[tuple[Any, ...], Future[list[Execution]]] = OrderedDict()
+        self._shared: OrderedDict[tuple[Any, ...], Future[Runs]] = OrderedDict()
+        self._cpu_s, self._call_cpu_s = sandbox.cpu_s, self.case_cpu_s or sandbox.cpu_s / SHARE
         self._programs = PythonIO(sandbox, cache, case_cpu_s=self.case_cpu_s, packages=self.packages)
 
     def submit(self, request: Request) -> Future[Verdict]:
@@ -71,19 +92,10 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         if not tests.cases:
             log = request.candidate.fault or NOTHING
             return completed_future(Execution(Verdict("failed", "parse", total=tests.lines, log=log), ()))
-        own = calls_of([text or ""], problem.entry_point)
         calls = calls_of([*problem.together, text or ""], problem.entry_point)
+        return then(self._run(problem, calls), lambda runs: _judged(problem, tests, calls, runs))
 
-        def judged(done: list[Execution]) -> Execution | Future[Execution]:
-            if calls == own or not any(one.verdict.bucket in LIMITS for one in done):
-                return _judged(tests, calls, done)
-            # Another writer's call may have used up the limits that all calls of a program share: these are judged alone.
-            alone = self._run(replace(problem, together=()), own)
-            return then(alone, lambda again: _judged(tests, own, again))
-
-        return then(self._run(problem, calls), judged)
-
-    def _run(self, problem: CallsProblem, calls: tuple[Case, ...]) -> Future[list[Execution]]:
+    def _run(self, problem: CallsProblem, calls: tuple[Case, ...]) -> Future[Runs]:
         """The reference and the programs on some calls; tests that are judged together share the run."""
         codes = (problem.reference, *problem.programs)
         key = (problem.entry_point, codes, repr([case.args for case in calls]))
@@ -91,12 +103,54 @@ class PythonTests(Verifier, Executor, options.PythonTests):
             if problem.together and key in self._shared:
                 return self._shared[key]
             asked = PythonProblem(problem.entry_point, calls)
-            found = gathered([self._programs.execute(Request(asked, Candidate(code))) for code in codes])
+
+            def with_reference(first: Execution) -> Future[Runs]:
+                slow = _slow(first)
+                others = gathered([self._each(asked, code, self._call_cpu_s, slow) for code in problem.programs])
+                quick = frozenset(range(len(calls))).difference(slow)
+                whole = self._alone(asked, problem.reference, self._cpu_s, first, slow)
+                return then(whole, lambda own: then(others, lambda rest: Runs([own, *rest], quick)))
+
+            reference = self._each(asked, problem.reference, self._call_cpu_s / FAR)
+            found: Future[Runs] = then(reference, with_reference)
             if problem.together:
                 self._shared[key] = found
                 while len(self._shared) > SHARED_RUNS:
                     self._shared.popitem(last=False)
         return found
+
+    def _each(self, asked: PythonProblem, code: str, cpu_s: float, slow: Sequence[int] = ()) -> Future[Execution]:
+        """A program on each call, within a limit. Those that the limits of all calls together kept from their end run alone, and those
+        that the reference is slow on run alone within the limit of the sandbox."""
+
+        def again(done: Execution) -> Future[Execution]:
+            return self._alone(asked, code, self._cpu_s, done, [place for place in _slow(done) if place in slow])
+
+        def rest(done: Execution) -> Future[Execution]:
+            shared = ("", "memory", "output_limit")
+            places = [at for at, bucket in enumerate(done.buckets) if not done.returned(at) and bucket in shared]
+            return then(self._alone(asked, code, cpu_s, done, places), again)
+
+        return then(self._programs.execute(Request(asked, Candidate(code)), cpu_s), rest)
+
+    def _alone(
+        self, asked: PythonProblem, code: str, cpu_s: float, done: Execution, places: Sequence[int]
+    ) -> Future[Execution]:
+        """An execution with some calls in place of those of another, each in a process of its own."""
+        limits = Limits(cpu_s=min(2 * cpu_s, self._cpu_s))  # Of a call into C, which no limit of a call interrupts.
+        alone = [PythonProblem(asked.entry_point, asked.cases[at : at + 1], limits=limits) for at in places]
+        running = [self._programs.execute(Request(one, Candidate(code)), cpu_s) for one in alone]
+
+        def merged(found: list[Execution]) -> Execution:
+            if broken := next((one for one in found if one.verdict.outcome == "no_verdict"), None):
+                return broken
+            outputs, raised, buckets = map(list, (done.outputs, done.raised, done.buckets))
+            for place, one in zip(places, found, strict=True):
+                outputs[place], raised[place] = one.outputs[0], one.raised[0]
+                buckets[place] = "" if one.returned(0) else one.buckets[0] or one.verdict.bucket or "runtime_error"
+            return Execution(done.verdict, tuple(outputs), tuple(raised), None, tuple(buckets))
+
+        return then(gathered(running), merged)
 
     def tool(self) -> Mapping[str, str]:
         found = {"pytest": metadata.version("pytest")} if find_spec("pytest") else {}
@@ -128,22 +182,47 @@ def _without_its_own(request: Request) -> Request:
     return replace(request, problem=replace(request.problem, reference="")) if own else request
 
 
-def _judged(tests: WrittenTests, calls: Sequence[Case], runs: Sequence[Execution]) -> Execution:
-    broken = next((run.verdict for run in runs if run.verdict.outcome == "no_verdict"), None)
+def _slow(run: Execution) -> list[int]:
+    return [place for place, bucket in enumerate(run.buckets) if bucket == "timeout"]
+
+
+def _judged(problem: CallsProblem, tests: WrittenTests, calls: Sequence[Case], runs: Runs) -> Execution:
+    broken = next((run.verdict for run in runs.all if run.verdict.outcome == "no_verdict"), None)
     if broken is not None:
         return Execution(Verdict("no_verdict", log=broken.log), ())
-    count = len(tests.cases)
     at = {repr(call.args): place for place, call in enumerate(calls)}
     places = [at[repr(case.args)] for case in tests.cases]
     # A valid test expects the act of the reference, as the test writes it: outputs are compared with plain data.
-    wanted = [case.expected for case in tests.cases]
-    holds = [[_holds(run, place, len(calls), one) for place, one in zip(places, wanted, strict=True)] for run in runs]
-    valid, others = holds[0], holds[1:]
-    catches = [[valid[place] and not given[place] for place in range(count)] for given in others]
-    return Execution(_verdict(tests, valid, catches), (tuple(valid), tuple(map(tuple, catches))))
+    pairs = list(zip(places, (case.expected for case in tests.cases), strict=True))
+    holds = [[_holds(run, place, wanted) for place, wanted in pairs] for run in runs.all]
+    accepted = _accepted(problem, tests.cases, [runs.all[0].raised[place] for place in places])
+    valid = [right and meant for right, meant in zip(holds[0], accepted, strict=True)]
+
+    def catches(run: Execution, right: Sequence[bool]) -> list[bool]:
+        blamed = [place in runs.quick or run.buckets[place] not in LIMITS for place in places]
+        return [all(one) for one in zip(valid, (not held for held in right), blamed, strict=True)]
+
+    columns = [catches(run, right) for run, right in zip(runs.all[1:], holds[1:], strict=True)]
+    verdict = _verdict(tests, valid, columns, [not meant for meant in accepted])
+    return Execution(verdict, (tuple(valid), tuple(map(tuple, columns))))
 
 
-def _verdict(tests: WrittenTests, valid: Sequence[bool], catches: Sequence[Sequence[bool]]) -> Verdict:
+def _accepted(problem: CallsProblem, cases: Sequence[Case], raised: Sequence[Sequence[str]]) -> list[bool]:
+    """Whether the reference is made for the arguments of each test, or refuses them by a statement."""
+    if syntax_fault(problem.reference):
+        return [False] * len(cases)
+    arguments = Arguments(problem.known, problem.entry_point, problem.reference)
+    stated = exceptions(tree(problem.reference))
+    return [
+        ANY_EXCEPTION in stated or names[0] in stated if names else arguments.take(case.args)
+        for case, names in zip(cases, raised, strict=True)
+    ]
+
+
+def _verdict(
+    tests: WrittenTests, valid: Sequence[bool], catches: Sequence[Sequence[bool]], foreign: Sequence[bool]
+) -> Verdict:
+    """`foreign`: tests whose arguments the reference is not made for."""
     held, caught, lines = sum(valid), sum(map(any, catches)), tests.lines
     measures = {"validity": held / lines, "duplicates": tests.duplicates / lines}
     if catches:
@@ -151,17 +230,18 @@ def _verdict(tests: WrittenTests, valid: Sequence[bool], catches: Sequence[Seque
     if held == lines and (caught or not catches):
         return Verdict("passed", passed=held, total=lines, measures=measures)
     invalid = [str(case.args) for case, holds in zip(tests.cases, valid, strict=True) if not holds]
+    others = [str(case.args) for case, is_foreign in zip(tests.cases, foreign, strict=True) if is_foreign]
     log = f"the reference returns something else for {', '.join(invalid[:3])}" if invalid else "no program is caught"
-    if held < lines and not invalid:
+    if others:
+        log = f"the reference is not made for {', '.join(others[:3])}"
+    elif held < lines and not invalid:
         log = f"{tests.faulty} lines are no test, {tests.duplicates} repeat one"
     return Verdict("failed", "wrong_answer", passed=held, total=lines, log=log, measures=measures)
 
 
-def _holds(run: Execution, place: int, count: int, wanted: Any) -> bool:
-    """Whether a program did on a call as a test expects; None is no value: it stands for a call that returned nothing."""
-    if len(run.outputs) != count or wanted is None:
-        return False
+def _holds(run: Execution, place: int, wanted: Any) -> bool:
+    """Whether a program did on a call as a test expects."""
     if isinstance(wanted, Raises):
         return bool(set(wanted.names).intersection(run.raised[place]))
     got = run.outputs[place]
-    return got is not None and (near(got, wanted) if isinstance(wanted, Approx) else equal(got, wanted))
+    return not run.buckets[place] and (near(got, wanted) if isinstance(wanted, Approx) else equal(got, wanted))

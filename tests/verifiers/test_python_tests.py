@@ -207,7 +207,9 @@ def test_tests_that_are_judged_together_have_the_verdicts_that_they_have_apart_a
     texts = ["f(3) == 3\nf(-2) == 2", "f(-2) == -2\nf(0) == 0\nnonsense", "f(2) == 2\nf(3) == 3", "nothing"]
     programs = (SAME, NEGATIVE, BREAKS, NOTHING)
     ran, execute = [], verifier._programs.execute
-    monkeypatch.setattr(verifier._programs, "execute", lambda request: ran.append(request) or execute(request))
+    monkeypatch.setattr(
+        verifier._programs, "execute", lambda request, *more: ran.append(request) or execute(request, *more)
+    )
     together = CallsProblem("f", REFERENCE, programs, tuple(texts))
     found = gathered([verifier.execute(Request(together, Candidate(text))) for text in texts]).result(timeout=60)
     assert len(ran) == 1 + len(programs) and len(ran[0].problem.cases) == 4

@@ -18,6 +18,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
@@ -37,7 +38,7 @@ from rlvr_exp.domains.problems.rows import (
     read,
 )
 from rlvr_exp.tasks.base import Candidate, ShownTask, ShowsCases, Task, WritesTests
-from rlvr_exp.tasks.calls import CallsProblem, line_of, read_tests
+from rlvr_exp.tasks.calls import CallsProblem, line_of, literal_calls, read_tests
 from rlvr_exp.tasks.cases import WEAK
 from rlvr_exp.tasks.completion import (
     block_closes,
@@ -49,7 +50,8 @@ from rlvr_exp.tasks.completion import (
     without_thoughts,
 )
 from rlvr_exp.tasks.content import text_key
-from rlvr_exp.tasks.formats.python_io import PythonProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.mutants import chosen
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
 from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
@@ -161,7 +163,7 @@ class Problems(WritesTests, ShowsCases, options.Problems):
         self, task: Task, attempt: str, programs: Sequence[str], earlier: Mapping[str, str] | None = None
     ) -> Task:
         row = task.inputs.row
-        wanted = CallsProblem(row.entry_point, row.solution, tuple(programs))
+        wanted = CallsProblem(row.entry_point, row.solution, tuple(programs), known=known_calls(row))
         inputs = StageInputs(row, TESTS, {self.stages[-1]: attempt, **(earlier or {})})
         return replace(task, inputs=inputs, problem=wanted, gold=good_tests(row), negatives=())
 
@@ -335,7 +337,7 @@ class Problems(WritesTests, ShowsCases, options.Problems):
         self._names.add(row.entry_point.partition(".")[0])
         code = self.stages[-1]
         if self.role == TESTER:
-            wanted = CallsProblem(row.entry_point, row.solution, row.wrong)
+            wanted = CallsProblem(row.entry_point, row.solution, row.wrong, known=known_calls(row))
             attempt = row.wrong[0] if row.wrong else row.solution
             if not row.wrong and uniform("attempt", row.id) < 0.5 and (mutants := chosen(row.solution, 1, row.id)):
                 attempt = mutants[0].code
@@ -394,6 +396,14 @@ def _in_words(row: ProblemRow, chain: Mapping[str, str]) -> str:
 def good_tests(row: ProblemRow) -> str | None:
     """The tests that a good tester writes, a line each; None if none are known."""
     return "\n".join(call_text(row.entry_point, case) for case in row.good_tests) or None
+
+
+def known_calls(row: ProblemRow) -> tuple[tuple[Any, ...], ...]:
+    """The arguments of all calls of a problem, hidden ones too."""
+    of_tests = row.tests.cases if isinstance(row.tests, PythonProblem) else ()
+    cases = (case for case in (*of_tests, *row.shown, *row.good_tests) if isinstance(case, Case))
+    file = row.tests.tests if isinstance(row.tests, PytestProblem) else ""
+    return (*(case.args for case in cases), *literal_calls(file, row.entry_point))
 
 
 def approves(text: str) -> bool | None:

@@ -91,6 +91,22 @@ def test_hidden_tests_may_be_a_pytest_file(tmp_path: Path) -> None:
     assert isinstance(asked.problem, CallsProblem) and asked.problem.entry_point == "twice"
 
 
+def test_a_tester_is_held_to_the_arguments_of_the_problems_calls(tmp_path: Path) -> None:
+    """Of hidden tests, as calls or as a file, and of shown ones."""
+    file = (
+        f"from solution import {ROW['entry_point']}\n\n\ndef test_it():\n    assert {ROW['entry_point']}(-7) == -14\n"
+    )
+    shown = {"shown": [{"args": [5], "expected": 10}]}
+    path = written(
+        tmp_path, ROW | shown | {"id": "calls"}, ROW | shown | {"id": "file", "tests": file}, name="train.json"
+    )
+    domain = Problems(path=path, reasoning=STAGES, role="tester")
+    known = {task.id: task.problem.known for task in domain.splits()["train"]}
+    assert known["calls"][0] == (3,) and (5,) in known["calls"] and known["file"] == ((5,), (-7,))
+    task = domain.splits()["train"][0]
+    assert domain.testing(task, "", ()).problem.known == task.problem.known
+
+
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="ids that stand twice(.|\n)*own/1"):
         Problems(path=written(tmp_path, ROW, ROW | {"text": "other"}), reasoning=STAGES).splits()
