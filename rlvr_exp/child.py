@@ -23,6 +23,7 @@ from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import STAGES, Config
 from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
+from rlvr_exp.core.files import MOST_DIGITS
 from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.launch.children import hide_unused_packages, hold_lifeline, own_directory, rank
 from rlvr_exp.launch.watchdog import watched
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> int:
     """The exit code of the run."""
     directory, progress, life = Path(arguments[0]), int(arguments[1]), int(arguments[2])
     hold_lifeline(life)
+    sys.set_int_max_str_digits(MOST_DIGITS)
     os.set_inheritable(progress, False)
     sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)  # Both are the run's log.
     hashing.take_over(directory)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvr_exp.core.errors import BAD_INPUT, DONE, INTERRUPTED, InputError, InputProblem, RlvrError
+from rlvr_exp.core.files import MOST_DIGITS
 
 if TYPE_CHECKING:
     from rlvr_exp.config.schema import Config
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     line = parse_args(list(sys.argv[1:] if arguments is None else arguments))
     try:
-        with _terminable():
+        with _terminable(), _many_digits():
             return dispatch(line)
     except RlvrError as stop:
         print(_shown(stop), file=sys.stderr)
@@ -59,6 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # Before a run has children or after it: between, rlvr_exp.launch.children takes signals.
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+@contextmanager
+def _many_digits() -> Iterator[None]:
+    """Rows of tasks may hold integers that Python refuses to read and to write."""
+    previous = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(MOST_DIGITS)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(previous)
 
 
 @contextmanager

@@ -83,6 +83,8 @@ class CallsProblem:
     """Texts of tests that are judged for the same programs, this one among them: each program runs once, on the calls of all."""
     known: tuple[tuple[Any, ...], ...] = ()
     """Arguments of the problem's own calls: a test has such arguments (rlvr_exp.tasks.arguments)."""
+    atol: float = 0.0
+    rtol: float = 0.0
 
 
 def calls_of(texts: Sequence[str], entry_point: str) -> tuple[Case, ...]:

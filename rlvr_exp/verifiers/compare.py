@@ -18,7 +18,7 @@ from rlvr_exp.sandbox.wire import Bag, Pairs
 from rlvr_exp.tasks.calls import Approx
 
 _NUMBERS = (int, float, complex)
-_INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
+_INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
@@ -75,10 +75,12 @@ def same_line(got: str, expected: str, atol: float = 0.0, rtol: float = 0.0) -> 
 def _same_word(got: str, expected: str, atol: float, rtol: float) -> bool:
     if got == expected:
         return True
+    whole, wanted = _INTEGER.fullmatch(got), _INTEGER.fullmatch(expected)
+    if whole and wanted:  # As text, since Python takes long to read a long one.
+        signs = {one[1] == "-" for one in (whole, wanted) if one[2] != "0"}
+        return whole[2] == wanted[2] and len(signs) < 2
     if not (_DECIMAL.fullmatch(got) and _DECIMAL.fullmatch(expected)):
         return False
-    if _INTEGER.fullmatch(got) and _INTEGER.fullmatch(expected):
-        return int(got) == int(expected)
     return _within(float(got), float(expected), atol, rtol)
 
 
@@ -177,6 +179,7 @@ def _canonical(value: Any, strict: bool, left: int) -> Any:
 
 _SHORT, _AROUND, _LINE = 120, 24, 100
 _VISITS = 300
+_BITS = 10_000
 _SEQUENCES = (list, tuple)
 
 
@@ -194,6 +197,12 @@ class _Brief(reprlib.Repr):
         self._left -= 1
         return super().repr1(value, level) if self._left >= 0 else "..."
 
+    def repr_int(self, value: int, level: int) -> str:
+        """Python takes long to write a long one."""
+        return (
+            super().repr_int(value, level) if value.bit_length() < _BITS else f"<an int of {value.bit_length()} bits>"
+        )
+
     def repr_Pairs(self, value: Pairs, level: int) -> str:
         pairs = (f"{self.repr1(key, level - 1)}: {self.repr1(item, level - 1)}" for key, item in value.items[:60])
         return f"{{{', '.join(pairs)}}}" if level > 0 else "{...}"
@@ -207,7 +216,7 @@ def short(value: Any) -> str:
     """A value's repr, with the middle left out if it is long."""
     try:
         text = _Brief().repr(value)
-    except (RecursionError, ValueError):  # forged depth, or an int too long to print
+    except RecursionError:  # forged depth
         return "<too large to show>"
     if any("\ud800" <= character <= "\udfff" for character in text):
         text = text.encode("ascii", "backslashreplace").decode()

@@ -194,7 +194,7 @@ def _judged(problem: CallsProblem, tests: WrittenTests, calls: Sequence[Case], r
     places = [at[repr(case.args)] for case in tests.cases]
     # A valid test expects the act of the reference, as the test writes it: outputs are compared with plain data.
     pairs = list(zip(places, (case.expected for case in tests.cases), strict=True))
-    holds = [[_holds(run, place, wanted) for place, wanted in pairs] for run in runs.all]
+    holds = [[_holds(problem, run, place, wanted) for place, wanted in pairs] for run in runs.all]
     accepted = _accepted(problem, tests.cases, [runs.all[0].raised[place] for place in places])
     valid = [right and meant for right, meant in zip(holds[0], accepted, strict=True)]
 
@@ -239,9 +239,10 @@ def _verdict(
     return Verdict("failed", "wrong_answer", passed=held, total=lines, log=log, measures=measures)
 
 
-def _holds(run: Execution, place: int, wanted: Any) -> bool:
+def _holds(problem: CallsProblem, run: Execution, place: int, wanted: Any) -> bool:
     """Whether a program did on a call as a test expects."""
     if isinstance(wanted, Raises):
         return bool(set(wanted.names).intersection(run.raised[place]))
-    got = run.outputs[place]
-    return not run.buckets[place] and (near(got, wanted) if isinstance(wanted, Approx) else equal(got, wanted))
+    got, tolerances = run.outputs[place], (problem.atol, problem.rtol)
+    alike = near(got, wanted) if isinstance(wanted, Approx) else equal(got, wanted, False, *tolerances)
+    return alike and not run.buckets[place]

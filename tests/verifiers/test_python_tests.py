@@ -266,3 +266,18 @@ def test_a_program_that_raises_another_exception_or_none_is_caught(verifier) -> 
     assert found.outputs[1] == (
         (False, False), (True, False), (True, False), (True, False), (False, True), (True, True),
     )  # fmt: skip
+
+
+def test_floats_may_differ_by_the_problems_tolerances(verifier) -> None:
+    volume, other = "4 * 3.141592653589793 * r ** 3 / 3", "4 / 3 * 3.141592653589793 * r ** 3 * (1 + 1e-9)"
+    codes = [f"def f(r):\n    return {one}\n" for one in (volume, other, f"{volume} + 1")]
+    for atol, caught in ((0.0, ((True,), (True,))), (1e-4, ((False,), (True,)))):
+        problem = CallsProblem("f", codes[0], tuple(codes[1:]), atol=atol, rtol=1e-7 if atol else 0.0)
+        found = verifier.execute(Request(problem, Candidate("f(10) == 4188.790204786391"))).result(timeout=60)
+        assert found.outputs == ((True,), caught)
+
+
+def test_none_is_a_value(verifier) -> None:
+    reference = "def f(x):\n    return x or None\n"
+    found = judged(verifier, "f(0) is None\nf(2) == 2", reference, "def f(x):\n    return x\n", reference=reference)
+    assert found.outputs == ((True, True), ((False, False), (True, False)))

@@ -163,7 +163,7 @@ class Problems(WritesTests, ShowsCases, options.Problems):
         self, task: Task, attempt: str, programs: Sequence[str], earlier: Mapping[str, str] | None = None
     ) -> Task:
         row = task.inputs.row
-        wanted = CallsProblem(row.entry_point, row.solution, tuple(programs), known=known_calls(row))
+        wanted = CallsProblem(row.entry_point, row.solution, tuple(programs), known=known_calls(row), **tolerances(row))
         inputs = StageInputs(row, TESTS, {self.stages[-1]: attempt, **(earlier or {})})
         return replace(task, inputs=inputs, problem=wanted, gold=good_tests(row), negatives=())
 
@@ -199,8 +199,7 @@ class Problems(WritesTests, ShowsCases, options.Problems):
     def shown_task(self, task: Task) -> ShownTask:
         """The calls of the prompt, judged as the hidden calls are."""
         row = task.inputs.row
-        rules = {name: getattr(row.tests, name) for name in ("atol", "rtol") if hasattr(row.tests, name)}
-        return ShownTask(PythonProblem(row.entry_point, row.shown, **rules), len(row.shown))
+        return ShownTask(PythonProblem(row.entry_point, row.shown, **tolerances(row)), len(row.shown))
 
     def shown_tests(self, task: Task) -> Sequence[str]:
         return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]
@@ -337,7 +336,7 @@ class Problems(WritesTests, ShowsCases, options.Problems):
         self._names.add(row.entry_point.partition(".")[0])
         code = self.stages[-1]
         if self.role == TESTER:
-            wanted = CallsProblem(row.entry_point, row.solution, row.wrong, known=known_calls(row))
+            wanted = CallsProblem(row.entry_point, row.solution, row.wrong, known=known_calls(row), **tolerances(row))
             attempt = row.wrong[0] if row.wrong else row.solution
             if not row.wrong and uniform("attempt", row.id) < 0.5 and (mutants := chosen(row.solution, 1, row.id)):
                 attempt = mutants[0].code
@@ -396,6 +395,11 @@ def _in_words(row: ProblemRow, chain: Mapping[str, str]) -> str:
 def good_tests(row: ProblemRow) -> str | None:
     """The tests that a good tester writes, a line each; None if none are known."""
     return "\n".join(call_text(row.entry_point, case) for case in row.good_tests) or None
+
+
+def tolerances(row: ProblemRow) -> dict[str, Any]:
+    """Those of the hidden calls; none of a pytest file."""
+    return {name: getattr(row.tests, name) for name in ("atol", "rtol") if hasattr(row.tests, name)}
 
 
 def known_calls(row: ProblemRow) -> tuple[tuple[Any, ...], ...]:
