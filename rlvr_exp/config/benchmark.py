@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES, RLOO
 from rlvr_exp.config.engine import is_exact
-from rlvr_exp.config.options import ANSWERS, LEARNS, configures, defaults, option
+from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, configures, defaults, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 
@@ -260,6 +260,16 @@ class SolutionStore(Benchmark):
 
     rows: int = option(100_000, low=1000)
     """Solutions in the store."""
+
+
+@configures("rlvr_exp.benchmarks.red_team.measure")
+@dataclass
+class RedTeam(Benchmark):
+    """Wrong programs that attack their tests, by the run's seed, judged by the pytest verifier."""
+
+    reads = JUDGES
+    programs: int = option(1000, low=1)
+    """Number of wrong programs."""
 
 
 @dataclass

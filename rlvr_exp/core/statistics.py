@@ -39,6 +39,16 @@ def wilson(count: int, n: int) -> Estimate:
     return Estimate(count / n, float(interval.low), float(interval.high))
 
 
+def upper_bound(count: int, n: int) -> float:
+    """The one-sided exact (Clopper-Pearson) 95% bound of a share of independent trials; 1 of no trials. With a count of 0 it is
+    close to 3/n."""
+    if not n:
+        return 1.0
+    from scipy import stats
+
+    return float(stats.binomtest(count, n, alternative="less").proportion_ci(CONFIDENCE, method="exact").high)
+
+
 def t_interval(values: Sequence[float]) -> Estimate:
     """A mean with Student's t-interval, which is empty for a single value and for equal values.
 
