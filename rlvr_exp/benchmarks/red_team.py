@@ -1,17 +1,16 @@
 """`benchmark=red_team`: wrong programs that the pytest verifier passes, with a reference and without.
 
-Programs attack their suites (`red_team_programs`). A program counts as wrong if it differs from the reference on new inputs in a
-process without a suite. A wrong program that passes is a false pass. Each is written to FALSE_PASSES in the folder of the run, as a row
-of `+stage=verify`. A right solution in other words is judged on every fourth suite. It is counted as refused if it does not pass.
+Programs attack their suites (`red_team_programs`). A program is wrong if it differs from the reference on new inputs, in a sandboxed
+process without a suite. A wrong program that passes is a false pass: a file in the folder FALSE_PASSES of the run, a row of
+`+stage=verify`. On every fourth suite a right solution in other words is judged, too. It is refused if it does not pass.
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.benchmarks.red_team_programs import ATTACKS, Program, drawn
+from rlvr_exp.benchmarks.red_team_programs import TASKS, Program, drawn
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -22,14 +21,14 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Executor, Request, Verdict, Verifier
 from rlvr_exp.verifiers.python_io import PythonIO
 
 FALSE_PASSES = "false_passes"
-MODES = ("with a reference", "without a reference")
-_CONTROLS = 4
-"""One suite of so many judges a right solution, too."""
-_OBSERVE = '''
+MODES = {"reference": "with a reference", "no_reference": "without a reference"}
+_CONTROLS, _SHOWN = 4, 20
+"""A right solution is judged on one of so many suites. The report has so many of those that are refused."""
+OBSERVE = """
 def observe(program, given, run, inputs):
     names = {"__name__": "solution"}
     exec(program, names)
@@ -60,7 +59,7 @@ def plain(value, depth=0):
     if kind.__name__ == "DataFrame":
         return ["frame", plain(value.to_dict("split"), depth + 1)]
     return [kind.__name__, plain(dict(getattr(value, "__dict__", {})), depth + 1)]
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -76,107 +75,130 @@ class Tried:
     def false_pass(self) -> bool:
         return self.wrong and self.verdict.outcome == "passed"
 
+    @property
+    def refused(self) -> bool:
+        return not self.program.attack and self.verdict.outcome != "passed"
+
+    @property
+    def row(self) -> dict[str, str]:
+        """For `+stage=verify`."""
+        one = self.program
+        name = f"{one.number} {one.attack} {one.task} {one.shape[0]} {self.mode}".replace(" ", "-")
+        row = {"id": name, "code": one.code, "tests": one.suite}
+        return row | ({"reference": one.reference} if self.mode == "reference" else {})
+
 
 def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     """The report and its figures. Raises InputError for another verifier."""
-    pairs = [drawn(config.seed, number) for number in range(config.benchmark.programs)]
-    programs = [one for number, (wrong, right) in enumerate(pairs) for one in (wrong, right)[: 1 + (number % _CONTROLS == 0)]]
+    programs = list(composed(config.seed, config.benchmark.programs))
     with PythonIO(config.sandbox) as observer:
-        wrong = list(differs(programs, observer))
+        wrong = differing(programs, observer)
     with build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier:
         if verifier.name != "pytest":
-            raise InputError(InputProblem("verifier", "is not attacked", verifier.name, "pytest"))
-        tried = list(judged(programs, wrong, verifier, context))
+            raise InputError(InputProblem("verifier", "its suites are not attacked", verifier.name, "pytest"))
+
+        def progress(done: int, total: int) -> None:
+            context.progress(kind="phase", name="judge", done=done, total=total)
+
+        tried = judged(programs, wrong, verifier, progress)
     for one in tried:
         if one.false_pass:
-            row = json.dumps(_row(one), ensure_ascii=False)
-            write_text(context.directory / FALSE_PASSES / f"{_row(one)['id']}.jsonl", row + "\n")
+            text = json.dumps(one.row, ensure_ascii=False)
+            write_text(context.directory / FALSE_PASSES / f"{one.row['id']}.jsonl", text + "\n")
     return page(tried), figures(tried)
 
 
-def differs(programs: Sequence[Program], observer: PythonIO) -> Iterator[bool]:
+def composed(seed: int, count: int) -> Iterator[Program]:
+    """So many wrong programs, and right ones among them."""
+    for number in range(count):
+        wrong, right = drawn(seed, number)
+        yield wrong
+        if number % _CONTROLS == 0:
+            yield right
+
+
+def differing(programs: Sequence[Program], executor: Executor) -> list[bool]:
     """Whether each program behaves otherwise than its reference on new inputs."""
     futures = []
     for one in programs:
+        task = TASKS[one.task]
+        call = f"[{task.names}] = args; {task.run}"
         for code in (one.code, one.reference):
-            run = f"[{one.task.names}] = args; {one.task.run}"
-            case = Case((code, one.task.given, run, list(one.fresh)), None)
-            problem = PythonProblem("observe", (case,), limits=Limits(10, 30, 2048))
-            futures.append(observer.execute(Request(problem, Candidate(_OBSERVE))))
+            case = Case((code, task.given, call, list(one.fresh)), None)
+            problem = PythonProblem("observe", (case,), limits=Limits(cpu_s=10, wall_s=60, memory_mb=2048))
+            futures.append(executor.execute(Request(problem, Candidate(OBSERVE))))
     seen = [future.result() for future in futures]
-    for found, expected in zip(seen[::2], seen[1::2], strict=True):
+    for expected in seen[1::2]:
         if not expected.returned(0):
             raise RuntimeError(f"a reference does not run: {expected.verdict.log}")
-        yield found.outputs != expected.outputs
+    return [found.outputs != expected.outputs for found, expected in zip(seen[::2], seen[1::2], strict=True)]
 
 
 def judged(
-    programs: Sequence[Program], wrong: Sequence[bool], verifier: Verifier, context: RunContext
-) -> Iterator[Tried]:
-    requests, tried = [], []
-    for one, differing in zip(programs, wrong, strict=True):
-        for mode, reference in zip(MODES, (one.reference, ""), strict=True):
-            requests.append(Request(PytestProblem(one.suite, reference=reference), Candidate(one.code)))
-            tried.append((one, mode, differing))
-    for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):
-        context.progress(kind="phase", name="judge", done=done, total=len(requests))
-        yield Tried(*tried[index], verdict)
-
-
-def _row(one: Tried) -> dict[str, Any]:
-    program = one.program
-    name = f"{program.number}-{program.attack}-{program.name}-{program.shape[0]}-{one.mode.partition(' ')[0]}"
-    row = {"id": name.replace(" ", "_"), "code": program.code, "tests": program.suite}
-    return row | ({"reference": program.reference} if one.mode == MODES[0] else {})
+    programs: Sequence[Program], wrong: Sequence[bool], verifier: Verifier, progress: Callable[[int, int], None]
+) -> list[Tried]:
+    """The programs with their verdicts, in each mode."""
+    asked = [(one, mode, other) for one, other in zip(programs, wrong, strict=True) for mode in MODES]
+    references = [one.reference if mode == "reference" else "" for one, mode, _ in asked]
+    problems = [PytestProblem(one.suite, reference=text) for (one, *_), text in zip(asked, references, strict=True)]
+    requests = [Request(problem, Candidate(one.code)) for (one, *_), problem in zip(asked, problems, strict=True)]
+    verdicts: dict[int, Verdict] = {}
+    for index, verdict in verifier.as_ready(requests):
+        verdicts[index] = verdict
+        progress(len(verdicts), len(requests))
+    return [Tried(*one, verdicts[index]) for index, one in enumerate(asked)]
 
 
 def figures(tried: Sequence[Tried]) -> dict[str, Any]:
-    """Counts and the rate of false passes, by mode."""
+    """Counts and the rate of false passes with its upper bound, by mode; false passes by attack."""
     found: dict[str, Any] = {}
     for mode in MODES:
         own = [one for one in tried if one.mode == mode]
-        wrong, right = [one for one in own if one.wrong], [one for one in own if not one.program.attack]
-        passes = sum(one.false_pass for one in wrong)
-        found |= {
-            f"{mode}/wrong": len(wrong),
-            f"{mode}/false_passes": passes,
-            f"{mode}/upper_bound": upper_bound(passes, len(wrong)),
-            f"{mode}/right": len(right),
-            f"{mode}/refused": sum(one.verdict.outcome != "passed" for one in right),
-            f"{mode}/no_verdict": sum(one.verdict.outcome == "no_verdict" for one in own),
+        wrong, passes = sum(one.wrong for one in own), [one for one in own if one.false_pass]
+        counts = {
+            "wrong": wrong,
+            "false_passes": len(passes),
+            "rate": len(passes) / max(wrong, 1),
+            "upper_bound": upper_bound(len(passes), wrong),
+            "right": sum(not one.program.attack for one in own),
+            "refused": sum(one.refused for one in own),
+            "no_verdict": sum(one.verdict.outcome == "no_verdict" for one in own),
         }
+        found |= {f"{mode}/{key}": value for key, value in counts.items()}
+        for name in sorted({one.program.attack for one in passes}):
+            found[f"{mode}/false_passes/{name}"] = sum(one.program.attack == name for one in passes)
     return found
 
 
 def page(tried: Sequence[Tried]) -> str:
-    """The report: the rates, then the counts by attack and by the parts of a suite."""
-    values, lines = figures(tried), []
-    for mode in MODES:
-        wrong, passes, bound, right, refused, silent = (values[f"{mode}/{key}"] for key in _KEYS)
-        lines.append(
-            f"{mode}: {passes} of {wrong} wrong programs pass ({_percent(passes, wrong)}, at most {100 * bound:.2f}% with 95% "
-            f"confidence); {refused} of {right} right programs are refused; {silent} without a verdict"
-        )
-    wrong = [one for one in tried if one.wrong]
-    lines += ["", *_table("attack", wrong, lambda one: one.program.attack)]
+    """The report: rates by mode, then false passes by attack and by the parts of a suite, then refused right programs."""
+    values, lines = (
+        figures(tried),
+        ["| | wrong programs | false passes (95% bound) | right programs | refused | no verdict |"],
+    )
+    lines.append("| --- | --- | --- | --- | --- | --- |")
+    for mode, title in MODES.items():
+        of = {key.removeprefix(f"{mode}/"): value for key, value in values.items() if key.startswith(f"{mode}/")}
+        passes = f"{of['false_passes']}: {100 * of['rate']:.2f}% (at most {100 * of['upper_bound']:.2f}%)"
+        counts = (of["wrong"], passes, of["right"], of["refused"], of["no_verdict"])
+        lines.append(f"| {title} | {' | '.join(map(str, counts))} |")
+    lines += _table("attack", tried, lambda one: one.attack)
     for at, title in enumerate(("inputs", "expected value", "assertion", "channel")):
-        lines += ["", *_table(title, wrong, lambda one, at=at: one.program.shape[at])]
-    refused = [one for one in tried if not one.program.attack and one.verdict.outcome != "passed"]
-    lines += ["", *(f"refused: {one.program.name}, {', '.join(one.program.shape)}, {one.mode}: {one.verdict.log[:200]}" for one in refused)]
-    return "\n".join(lines)
+        lines += _table(title, tried, lambda one, at=at: one.shape[at].partition(",")[0])  # type: ignore[misc]
+    refused = [one for one in tried if one.refused][:_SHOWN]
+    lines += [
+        "",
+        *(f"refused: {one.row['id']}, {', '.join(one.program.shape)}: {one.verdict.log[:200]}" for one in refused),
+    ]
+    return "\n".join(lines).rstrip()
 
 
-_KEYS = ("wrong", "false_passes", "upper_bound", "right", "refused", "no_verdict")
-
-
-def _percent(count: int, total: int) -> str:
-    return f"{100 * count / total:.2f}%" if total else "none"
-
-
-def _table(title: str, wrong: Iterable[Tried], part: Any) -> list[str]:
-    counts = Counter((part(one), one.mode, passed) for one in wrong for passed in {False, one.false_pass})
-    lines = [f"| {title} | wrong programs | passed {MODES[0]} | passed {MODES[1]} |", "| --- | --- | --- | --- |"]
-    for name in sorted({name for name, *_ in counts}):
-        cells = [counts[name, MODES[0], False], *(counts[name, mode, True] for mode in MODES)]
-        lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
+def _table(title: str, tried: Sequence[Tried], part: Callable[[Program], str]) -> list[str]:
+    lines = ["", f"| {title} | wrong programs | {' | '.join(f'false passes {mode}' for mode in MODES.values())} |"]
+    lines.append("| --- | --- | --- | --- |")
+    wrong = [one for one in tried if one.wrong]
+    for name in sorted({part(one.program) for one in wrong}):
+        own = [one for one in wrong if part(one.program) == name]
+        passes = [sum(one.false_pass for one in own if one.mode == mode) for mode in MODES]
+        lines.append(f"| {name} | {len(own) // len(MODES)} | {' | '.join(map(str, passes))} |")
     return lines
