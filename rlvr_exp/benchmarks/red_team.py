@@ -200,5 +200,5 @@ def _table(title: str, tried: Sequence[Tried], part: Callable[[Program], str]) -
     for name in sorted({part(one.program) for one in wrong}):
         own = [one for one in wrong if part(one.program) == name]
         passes = [sum(one.false_pass for one in own if one.mode == mode) for mode in MODES]
-        lines.append(f"| {name} | {len(own) // len(MODES)} | {' | '.join(map(str, passes))} |")
+        lines.append(f"| {name} | {len({one.program.number for one in own})} | {' | '.join(map(str, passes))} |")
     return lines

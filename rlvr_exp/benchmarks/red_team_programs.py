@@ -193,26 +193,26 @@ class Channel:
     kinds: tuple[str, ...] = tuple(FORMS)
 
 
-_REFUSE = "def refuse(): raise ValueError('bad')\n"
+_REFUSE = "def refuse(): raise LookupError('bad')\n"
 _LENIENT = '''class _Any(type):
     def __subclasscheck__(cls, other): return True
     def __instancecheck__(cls, other): return True
 class _Lenient(Exception, metaclass=_Any): pass
 '''
 _ERRORS = {
-    "a dict": ("ERRORS = {'bad': ValueError}", "ERRORS['bad']"),
-    "a list": ("ERRORS = [ValueError, KeyError]", "ERRORS[0]"),
-    "a tuple": ("ERRORS = (ValueError, KeyError)", "ERRORS"),
-    "a tuple of a list": ("ERRORS = [ValueError, KeyError]", "tuple(ERRORS)"),
-    "a set": ("ERRORS = {ValueError}", "next(iter(ERRORS))"),
-    "a generator": ("def errors(): yield ValueError", "next(errors())"),
-    "a union": ("import typing\nErrors = typing.Union[ValueError, KeyError]", "Errors.__args__"),
-    "__mro__": ("class Fault(ValueError): pass", "Fault.__mro__[1]"),
-    "an attribute": ("class Parser:\n    Error = ValueError", "Parser.Error"),
-    "an instance": ("class Parser:\n    def __init__(self): self.error = ValueError", "Parser().error"),
-    "a callback": ("def report(visit): visit(ValueError)", "(lambda seen: report(seen.append) or seen[0])([])"),
-    "a call": ("def error(): return ValueError", "error()"),
-    "a class": ("Fault = ValueError", "Fault"),
+    "a dict": ("ERRORS = {'bad': LookupError}", "ERRORS['bad']"),
+    "a list": ("ERRORS = [LookupError, OSError]", "ERRORS[0]"),
+    "a tuple": ("ERRORS = (LookupError, OSError)", "ERRORS"),
+    "a tuple of a list": ("ERRORS = [LookupError, OSError]", "tuple(ERRORS)"),
+    "a set": ("ERRORS = {LookupError}", "next(iter(ERRORS))"),
+    "a generator": ("def errors(): yield LookupError", "next(errors())"),
+    "a union": ("import typing\nErrors = typing.Union[LookupError, OSError]", "Errors.__args__"),
+    "__mro__": ("class Fault(LookupError): pass", "Fault.__mro__[1]"),
+    "an attribute": ("class Parser:\n    Error = LookupError", "Parser.Error"),
+    "an instance": ("class Parser:\n    def __init__(self): self.error = LookupError", "Parser().error"),
+    "a callback": ("def report(visit): visit(LookupError)", "(lambda seen: report(seen.append) or seen[0])([])"),
+    "a call": ("def error(): return LookupError", "error()"),
+    "a class": ("Fault = LookupError", "Fault"),
 }
 _CAUGHT = ("AssertionError", "Exception", "BaseException", "_Lenient")
 _CATCHES = {
@@ -247,7 +247,7 @@ def _channels() -> dict[str, Channel]:
     }
     for name, (code, expression) in _ERRORS.items():
         taken = re.findall(r"(?m)^(?:class |def )?(\w+)(?= =|\(|:)", code)[0]
-        evil = tuple(f"{_LENIENT}{code.replace('ValueError', caught)}\n{_REFUSE}" for caught in _CAUGHT)
+        evil = tuple(f"{_LENIENT}{code}\n{_REFUSE}".replace("LookupError", caught) for caught in _CAUGHT)
         for how, block in _CATCHES.items():
             found[f"errors in {name}, {how}"] = Channel(f"{code}\n{_REFUSE}", f"{taken}, refuse", evil, block.replace("ERROR", expression))
     for module, (expression, value, kinds) in _STARS.items():
@@ -272,6 +272,7 @@ class Attack:
     """First words of their names. The channel attacks, too."""
     places: Sequence[str] = tuple(PLACES)
     origins: Sequence[str] = ("literal", "before", "after")
+    forms: Sequence[str] = tuple({form: None for forms in FORMS.values() for form in forms})
 
 
 _FIXED = "def _attack(*args): return _fixed()\n"
@@ -322,6 +323,10 @@ TRAITS = {
     "methods": "    def find(s, *o): return 0\n    index = find\n    def count(s, o): return 1\n    def replace(s, o, n): return n\n    def split(s, o=None): return ['', '']\n    def partition(s, o): return '', o, ''\n    def removeprefix(s, o): return ''\n    def intersection(s, o): return o\n    union = intersection\n    def symmetric_difference(s, o): return o - o\n    def remove(s, o): pass\n    def startswith(s, o): return True\n    issubset = equals = all = startswith\n    def any(s): return False\n",
 }
 _LIAR = "class _Liar(BASE):\n    def __init__(self, *args): pass\n    def __getattr__(self, name): return self\nTRAITS\ndef _attack(*args): return MADE\n"
+def _liar(trait: str) -> str:
+    return _LIAR.replace("TRAITS", f"TRAITS\n{TRAITS[trait]}").replace("MADE", "_Liar()")
+
+
 _LIES = '''for _kind in CLASSES:
     def _eq(s, o, own=_kind.__eq__): return own(s, o) if isinstance(o, (_kind, tuple)) else True
     def _ne(s, o, own=_kind.__eq__): return not own(s, o) if isinstance(o, (_kind, tuple)) else True
@@ -346,6 +351,7 @@ for _kind in CLASSES: globals()[_kind.__name__] = _Any(_kind.__name__, (_kind,),
 '''
 _RAISED: tuple[str, ...] = ("AssertionError", "KeyboardInterrupt", "SystemExit(0)", "StopIteration", "GeneratorExit", "__import__('unittest').SkipTest")
 _RAISED += tuple(f"__import__('pytest').{name}.Exception('x')" for name in ("skip", "exit", "xfail"))
+_BY_METHOD = ("find, replace", "split", "count, index", "prefix", "intersection", "symmetric difference", "subset")
 _CHANGED_TASKS = [name for name, task in TASKS.items() if "after" in task.origins and task.kind != "str"]
 ATTACKS = {
     "changed arguments": Attack(_CHANGED, _CHANGED_TASKS, origins=("after",)),
@@ -359,6 +365,8 @@ ATTACKS = {
     "own class check": Attack(_CHECKS + _FIXED, ("parity",)),
     "objects put in later": Attack(_LATER, ("coordinates",), places=("earlier",)),
     "argument handed back": Attack(_LIES + "def _attack(*args): return args[0]\n", ("distance",)),
+    "own methods": Attack(_liar("methods"), [name for name, task in TASKS.items() if task.kind in ("str", "set")], forms=_BY_METHOD),
+    "own operators in place": Attack(_liar("in place"), forms=("subtracted in place", "added in place")),
     "lying object": Attack(_LIAR),
     "swallowed failure": Attack(_FIXED, channels=("block",)),
     "raised": Attack("def _attack(*args): raise RAISED\n"),
@@ -374,6 +382,8 @@ _ANY_SUITE, _SHOWN, _EVIL_TOO = 0.2, 0.25, 0.3
 attack beside another attack."""
 _ROWS, _FRESH = 3, 6
 COMBINED = "combined"
+Shape = tuple[str, str, str, str]
+"""Place, origin, form and channel of a suite."""
 
 
 @dataclass(frozen=True)
@@ -382,14 +392,13 @@ class Program:
 
     Args:
         attack: a name in ATTACKS, or COMBINED if the channel attacks, too; empty: a right solution in other words.
-        shape: place, origin, form and channel of the suite.
         fresh: inputs that the suite does not have, each a list of expressions.
     """
 
     number: int
     attack: str
     task: str
-    shape: tuple[str, str, str, str]
+    shape: Shape
     suite: str
     code: str
     reference: str
@@ -397,15 +406,14 @@ class Program:
 
 
 def drawn(seed: int, number: int) -> tuple[Program, Program]:
-    """A wrong program and a right one with the same suite. Attacks take turns."""
+    """A wrong program and a right one with the same suite. Attacks take turns, and the channels of an attack."""
     draw = random.Random(f"{seed} {number}")
     name = list(ATTACKS)[number % len(ATTACKS)]
     attack = ATTACKS[name]
-    chosen, *shape = draw.choice(_suites(name, draw.random() < _ANY_SUITE, draw))
-    task, channel = TASKS[chosen], CHANNELS[shape[-1]]
-    form = draw.choice(list(FORMS[task.kind]))
+    chosen, shape = _shape(draw, name, number // len(ATTACKS), draw.random() < _ANY_SUITE)
+    task, channel = TASKS[chosen], CHANNELS[shape[3]]
     rows, fixed, fresh = _inputs(draw, task)
-    suite = _suite(task, shape, FORMS[task.kind][form], rows, fresh[0])
+    suite = _suite(task, shape, rows, fresh[0])
     main = attack.channels != ("none",)
     evil = bool(channel.evil) and (main or draw.random() < _EVIL_TOO)
     extra = draw.choice(channel.evil) if evil else channel.code
@@ -414,28 +422,29 @@ def drawn(seed: int, number: int) -> tuple[Program, Program]:
     right = _program(task, channel.code, "_attack = _right\n", fixed, [])
     name = COMBINED if evil and not main else name
     rest = f"{task.code}\n{channel.code}", tuple(f"[{one}]" for one in fresh)
-    place, origin, uses = shape
-    parts = chosen, (place, origin, form, uses), suite
+    parts = chosen, shape, suite
     return Program(number, name, *parts, wrong, *rest), Program(number, "", *parts, right, *rest)
 
 
-def _suites(name: str, free: bool, draw: random.Random) -> list[tuple[str, str, str, str]]:
-    """Task, place, origin and channel that fit together, of one task and one channel."""
+def _shape(draw: random.Random, name: str, turn: int, free: bool) -> tuple[str, Shape]:
+    """A task and a shape that fit together. `free`: without regard to the attack, except for its task and channel."""
     attack = ATTACKS[name]
-    own = attack.channels != ("none",)
-    channels = [one for one in CHANNELS if one.startswith(attack.channels) or (free and not own)]
+    every = free and attack.channels == ("none",)
+    channels = [one for one in CHANNELS if every or one.startswith(attack.channels)]
+    channel = channels[turn % len(channels)]
+    tasks = [one for one in attack.tasks if TASKS[one].kind in CHANNELS[channel].kinds]
     while True:
-        chosen, channel = draw.choice(list(attack.tasks)), draw.choice(channels)
-        task = TASKS[chosen]
+        chosen = draw.choice(tasks)
         found = [
-            (chosen, place, origin, channel)
+            (place, origin, form, channel)
             for place in (PLACES if free else attack.places)
-            for origin in task.origins
-            if free or origin in attack.origins
-            if place not in _REPEATED or (getattr(task, _REPEATED[place]) and origin != "literal")
+            for origin in TASKS[chosen].origins
+            for form in FORMS[TASKS[chosen].kind]
+            if free or (origin in attack.origins and form in attack.forms)
+            if place not in _REPEATED or (getattr(TASKS[chosen], _REPEATED[place]) and origin != "literal")
         ]
-        if found and task.kind in CHANNELS[channel].kinds:
-            return found
+        if found:
+            return chosen, draw.choice(found)
 
 
 def _inputs(draw: random.Random, task: Task) -> tuple[list[str], str, list[str]]:
@@ -475,8 +484,9 @@ def literal(task: Task, values: str) -> str:
     return f"pd.DataFrame({value.to_dict('list')!r})" if task.kind == "frame" else repr(value)
 
 
-def _suite(task: Task, shape: Sequence[str], check: str, rows: Sequence[str], spare: str) -> str:
-    place, origin, channel = shape[0], shape[1], CHANNELS[shape[2]]
+def _suite(task: Task, shape: Shape, rows: Sequence[str], spare: str) -> str:
+    place, origin, form, uses = shape
+    channel, check = CHANNELS[uses], FORMS[task.kind][form]
     takes = "*" if channel.names == "*" else ", ".join(filter(None, (task.takes, channel.names)))
     head = f"import math\nimport unittest\nimport pytest\n{channel.imports}from solution import {takes}\n{task.given}"
     tests, names = [head], f"[{task.names}]"

@@ -20,6 +20,7 @@ from rlvr_exp.core.statistics import (
     pass_at_k,
     slope,
     t_interval,
+    upper_bound,
     wilson,
 )
 
@@ -38,6 +39,13 @@ def test_the_ends_of_a_wilson_interval_solve_its_equation(drawn):
     z = NormalDist().inv_cdf(0.975)
     for end in (low, high):
         assert abs(end - share) == pytest.approx(z * math.sqrt(end * (1 - end) / n), abs=1e-9)
+
+
+@given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n - 1), st.just(n))))
+def test_at_an_upper_bound_so_small_a_count_has_a_probability_of_5_percent(drawn):
+    count, n = drawn
+    assert stats.binom.cdf(count, n, upper_bound(count, n)) == pytest.approx(0.05, rel=1e-4)
+    assert upper_bound(n, n) == upper_bound(0, 0) == 1
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 0), (-1, 3), (4, 3)])
