@@ -431,10 +431,11 @@ def _shape(draw: random.Random, name: str, turn: int, free: bool) -> tuple[str, 
     attack = ATTACKS[name]
     every = free and attack.channels == ("none",)
     channels = [one for one in CHANNELS if every or one.startswith(attack.channels)]
+    tasks = {one: [task for task in attack.tasks if TASKS[task].kind in CHANNELS[one].kinds] for one in channels}
+    channels = [one for one in channels if tasks[one]]
     channel = channels[turn % len(channels)]
-    tasks = [one for one in attack.tasks if TASKS[one].kind in CHANNELS[channel].kinds]
     while True:
-        chosen = draw.choice(tasks)
+        chosen = draw.choice(tasks[channel])
         found = [
             (place, origin, form, channel)
             for place in (PLACES if free else attack.places)

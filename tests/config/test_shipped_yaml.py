@@ -63,6 +63,7 @@ WORKED = ("laptop", "one_32gb", "two_32gb")
 MADE_FOR = {
     "canitedit": ("evaluate",),
     "canitedit_actions": ("evaluate",),
+    "demo": ("grpo",),
     **dict.fromkeys(IMITATION, ("sft",)),
     **dict.fromkeys(WORKED, ("grpo",)),
 }
