@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.benchmarks.red_team_programs import TASKS, Program, drawn
+from rlvr_exp.benchmarks.red_team_programs import TASKS, Program, Shape, drawn
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -83,7 +83,7 @@ class Tried:
     def row(self) -> dict[str, str]:
         """For `+stage=verify`."""
         one = self.program
-        name = f"{one.number} {one.attack} {one.task} {one.shape[0]} {self.mode}".replace(" ", "-")
+        name = f"{one.number} {one.attack} {one.task} {one.shape.place} {self.mode}".replace(" ", "-")
         row = {"id": name, "code": one.code, "tests": one.suite}
         return row | ({"reference": one.reference} if self.mode == "reference" else {})
 
@@ -183,8 +183,8 @@ def page(tried: Sequence[Tried]) -> str:
         counts = (of["wrong"], passes, of["right"], of["refused"], of["no_verdict"])
         lines.append(f"| {title} | {' | '.join(map(str, counts))} |")
     lines += _table("attack", tried, lambda one: one.attack)
-    for at, title in enumerate(("inputs", "expected value", "assertion", "channel")):
-        lines += _table(title, tried, lambda one, at=at: one.shape[at].partition(",")[0])  # type: ignore[misc]
+    for part in Shape._fields:
+        lines += _table(part, tried, lambda one, part=part: getattr(one.shape, part).partition(",")[0])  # type: ignore[misc]
     refused = [one for one in tried if one.refused][:_SHOWN]
     lines += [
         "",

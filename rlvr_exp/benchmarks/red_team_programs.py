@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 # fmt: off
 
@@ -382,8 +382,15 @@ _ANY_SUITE, _SHOWN, _EVIL_TOO = 0.2, 0.25, 0.3
 attack beside another attack."""
 _ROWS, _FRESH = 3, 6
 COMBINED = "combined"
-Shape = tuple[str, str, str, str]
-"""Place, origin, form and channel of a suite."""
+
+
+class Shape(NamedTuple):
+    """The parts of a suite, by name."""
+
+    place: str
+    origin: str
+    form: str
+    channel: str
 
 
 @dataclass(frozen=True)
@@ -411,13 +418,13 @@ def drawn(seed: int, number: int) -> tuple[Program, Program]:
     name = list(ATTACKS)[number % len(ATTACKS)]
     attack = ATTACKS[name]
     chosen, shape = _shape(draw, name, number // len(ATTACKS), draw.random() < _ANY_SUITE)
-    task, channel = TASKS[chosen], CHANNELS[shape[3]]
+    task, channel = TASKS[chosen], CHANNELS[shape.channel]
     rows, fixed, fresh = _inputs(draw, task)
     suite = _suite(task, shape, rows, fresh[0])
     main = attack.channels != ("none",)
     evil = bool(channel.evil) and (main or draw.random() < _EVIL_TOO)
     extra = draw.choice(channel.evil) if evil else channel.code
-    shown = rows[: task.given != _BOX and shape[0] not in _REPEATED and draw.random() < _SHOWN]
+    shown = rows[: task.given != _BOX and shape.place not in _REPEATED and draw.random() < _SHOWN]
     wrong = _program(task, extra, _attack(draw, attack.code, task), fixed, shown)
     right = _program(task, channel.code, "_attack = _right\n", fixed, [])
     name = COMBINED if evil and not main else name
@@ -437,7 +444,7 @@ def _shape(draw: random.Random, name: str, turn: int, free: bool) -> tuple[str, 
     while True:
         chosen = draw.choice(tasks[channel])
         found = [
-            (place, origin, form, channel)
+            Shape(place, origin, form, channel)
             for place in (PLACES if free else attack.places)
             for origin in TASKS[chosen].origins
             for form in FORMS[TASKS[chosen].kind]
@@ -502,7 +509,7 @@ def _suite(task: Task, shape: Shape, rows: Sequence[str], spare: str) -> str:
         body = "\n".join([*lines, _filled(channel.check, check=check)])
         test = _filled(PLACES[place], n=str(number), values=row, drawn=task.drawn, strategy=task.strategy, body=body)
         tests.append(
-            re.sub(r"(?m)^( *)def test_", r"\1@timed\n\1def test_", test) if shape[2] == "decorated test" else test
+            re.sub(r"(?m)^( *)def test_", r"\1@timed\n\1def test_", test) if uses == "decorated test" else test
         )
     return "\n\n".join(tests) + "\n"
 

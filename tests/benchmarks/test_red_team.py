@@ -10,12 +10,13 @@ import pytest
 from functions import measured
 
 from rlvr_exp.benchmarks import red_team
-from rlvr_exp.benchmarks.red_team import Tried, composed, differing, figures, page
+from rlvr_exp.benchmarks.red_team import Tried, composed, differing, figures, judged, page
 from rlvr_exp.benchmarks.red_team_programs import ATTACKS, CHANNELS, COMBINED, FORMS, PLACES, TASKS, drawn
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.statistics import upper_bound
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.python_io import PythonIO
+from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
 DRAWN = [drawn(1, number) for number in range(720)]
 
@@ -77,12 +78,25 @@ def test_the_report_counts_false_passes_and_refused_programs() -> None:
 
 
 @pytest.mark.heavy
-def test_a_plain_wrong_value_fails_and_each_false_pass_can_be_judged_again(tmp_path: Path) -> None:
-    _, values = measured(tmp_path, "red_team", f"benchmark.programs={len(ATTACKS)}", "sandbox.workers=1", "seed=3")
+def test_attacks_succeed_in_one_process_and_each_false_pass_is_a_row(tmp_path: Path) -> None:
+    words = (f"benchmark.programs={3 * len(ATTACKS)}", "verifier.process=shared", "sandbox.workers=1", "seed=3")
+    _, values = measured(tmp_path, "red_team", *words)
+    harmless = {"plain", "raised"}
     for mode in red_team.MODES:
-        assert values[f"{mode}/wrong"] == len(ATTACKS) and not values[f"{mode}/refused"]
-        assert not values.get(f"{mode}/false_passes/plain")
+        prefix = f"{mode}/false_passes/"
+        assert set(ATTACKS) - harmless <= {key.removeprefix(prefix) for key in values if key.startswith(prefix)}
+        assert not any(f"{prefix}{name}" in values for name in harmless) and not values[f"{mode}/refused"]
         files = list((tmp_path / red_team.FALSE_PASSES).glob(f"*-{mode}.jsonl"))
-        assert len(files) == values[f"{mode}/false_passes"]
+        assert len(files) == values[f"{mode}/false_passes"] > 0
         for row in (json.loads(file.read_text(encoding="utf-8")) for file in files):
             assert row.keys() == {"id", "code", "tests", *({"reference"} if mode == "reference" else ())}
+
+
+@pytest.mark.heavy
+def test_right_programs_pass_and_plain_wrong_values_fail() -> None:
+    at = list(ATTACKS).index("plain")
+    pairs = [drawn(1, at + turn * len(ATTACKS)) for turn in range(4)]
+    programs = [*chain.from_iterable(pairs)]
+    with PytestSuite(Sandbox(workers=1), cpu_s=10, wall_s=60) as verifier:
+        found = judged(programs, [True, False] * len(pairs), verifier, lambda done, total: None)
+    assert [one.verdict.outcome for one in found] == ["failed", "failed", "passed", "passed"] * len(pairs)
