@@ -144,9 +144,10 @@ FORMS: dict[str, dict[str, str]] = {
         "subset": "assert want <= got <= want and got.issubset(want)",
     },
     "dict": _EQUAL | {"get": "assert len(got) == len(want) and all(got.get(k) == v for k, v in want.items())"},
-    "point": {
+    "point": _EQUAL | {
         "attributes": "assert (got.x, got.y) == (want.x, want.y)",
         "arithmetic": "assert (got.x - want.x) ** 2 + (got.y - want.y) ** 2 == 0",
+        "tuple": "assert got == (want.x, want.y)",
     },
     "node": {"by case": "assert got == want if isinstance(want, int) else got != -1 and got.key == want.key"},
     "class": {"isinstance": "assert isinstance(got, Odd if want == 'odd' else Even)"},
@@ -158,8 +159,7 @@ FORMS: dict[str, dict[str, str]] = {
     },
     "frame": {"testing": "pd.testing.assert_frame_equal(got, want)", "equals": "assert got.equals(want)"},
 }
-"""Assertions by kind of value. Each refutes every other value of the kind. None asks a class of the solution whether two of its own
-objects are equal, because the solution defines that."""
+"""Assertions by kind of value. Each refutes every other value of the kind."""
 
 PLACES = {
     "function": "def test_{n}():\n    args = [{values}]\n    {body}",

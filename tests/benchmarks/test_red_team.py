@@ -18,7 +18,7 @@ from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
-DRAWN = [drawn(1, number) for number in range(720)]
+DRAWN = [drawn(1, number) for number in range(900)]
 
 
 def test_programs_depend_on_the_seed_and_the_number_alone() -> None:
