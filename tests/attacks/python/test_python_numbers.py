@@ -110,5 +110,17 @@ def test_a_number_is_compared_whatever_its_size(verdicts, at: int) -> None:
     assert verdicts[at]["outcome"] == ("passed" if CASES[at][1] == "honest" else "failed"), verdicts[at]["log"]
 
 
+def test_a_task_with_long_numbers_is_prompted_and_validated(tmp_path: Path) -> None:
+    calls = f'[{{"args": [{LONG}], "expected": {LONG[1:]}8}}]'
+    row = f'{{"text": "Add one.", "solution": "def inc(x):\\n    return x + 1\\n", "entry_point": "inc", "tests": {calls}, "shown": {calls}'
+    splits = ("train", "dev", "test")
+    text = "".join(f'{row.replace("one", split)}, "id": "{split}", "split": "{split}"}}\n' for split in splits)
+    (tmp_path / "rows.jsonl").write_text(text.replace("x + 1", "1 + x", 1))
+    words = ["+stage=validate", "data=problems", f"data.path={tmp_path / 'rows.jsonl'}", f"run.dir={tmp_path / 'run'}"]
+    command = [sys.executable, "-m", "rlvr_exp", *words, "sandbox.workers=1", "cache.enabled=false"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
 def test_every_class_has_eight_rows() -> None:
     assert all(len(rows) >= 8 for pair in ROWS.values() for rows in pair)

@@ -59,3 +59,14 @@ def test_a_timeout_catches_on_its_own_line_alone() -> None:
     with PythonTests(Sandbox(workers=1)) as verifier:
         found = verifier.execute(Request(problem, Candidate(tests))).result(timeout=300)
     assert found.outputs == ((True, True, True), ((True, False, False),))
+
+
+@pytest.mark.parametrize(
+    "act", ["__import__('os')._exit(0)", "[0] * 10 ** 9", "7 ** 10 ** 9", "print('a' * 10 ** 9)", "'a' * 10 ** 8"]
+)
+def test_a_call_that_ends_its_process_takes_no_other_call_with_it(act: str) -> None:
+    program = f"def f(n):\n    return {act} if n == 4 else n\n"
+    problem = CallsProblem("f", "def f(n):\n    return n\n", (program,))
+    with PythonTests(Sandbox(workers=1, cpu_s=1.0)) as verifier:
+        found = verifier.execute(Request(problem, Candidate("f(3) == 3\nf(4) == 4\nf(5) == 5"))).result(timeout=300)
+    assert found.outputs == ((True, True, True), ((False, True, False),))
