@@ -179,6 +179,8 @@ def digest(text: str, language: str) -> str:
     """32 hexadecimal digits; empty if the text does not parse without errors."""
     if language == "python" and not _is_python(text):
         return ""
+    if language != "yaml" and not text.endswith("\n"):  # Elsewhere no line end counts at the end.
+        text += "\n"
     hashed = hashlib.blake2b(digest_size=16)
     try:
         for part in _parts(SgRoot(text, language).root(), text, language):
@@ -192,10 +194,11 @@ def digest(text: str, language: str) -> str:
 def _parts(root: SgNode, text: str, language: str) -> Iterator[str]:
     """Nodes and tokens in order, and what counts between them."""
     tokens = _Tokens(text, language)
-    ahead: list[tuple[SgNode, str, str] | None] = [(root, "root", "mark")]
+    ahead: list[tuple[SgNode, str, str] | str] = [(root, "root", "mark")]
     while ahead:
         item = ahead.pop()
-        if item is None:
+        if isinstance(item, str):
+            tokens.leave(item)
             yield "end"
             continue
         node, kind, role = item
@@ -207,7 +210,7 @@ def _parts(root: SgNode, text: str, language: str) -> Iterator[str]:
             yield from tokens.take(node, kind, role, reach.start.index, reach.end.index)
             continue
         yield f"node {node.kind()}{_lopsided(children) if language == 'swift' else ''}"
-        ahead.append(None)
+        ahead.append(node.kind())
         ahead += reversed([(child, node.kind(), one) for child, one in _with_roles(children)])
     yield from tokens.between(len(text))
 
@@ -267,6 +270,11 @@ class _Tokens:
             self._ended = written.split("\n")[0]
         elif node.kind().startswith("heredoc"):
             self._ended = "heredoc"
+
+    def leave(self, kind: str) -> None:
+        """The end of a node: an annotation stands before what it is about, as a word does."""
+        if kind in ("annotation", "attribute"):
+            self._last = f"{kind} word @"
 
     def between(self, start: int) -> Iterator[str]:
         """What counts of the text up to the next token or comment, whatever it is."""
