@@ -81,7 +81,7 @@ def test_the_report_counts_false_passes_and_refused_programs() -> None:
 def test_attacks_succeed_in_one_process_and_each_false_pass_is_a_row(tmp_path: Path) -> None:
     words = (f"benchmark.programs={3 * len(ATTACKS)}", "verifier.process=shared", "sandbox.workers=1", "seed=3")
     _, values = measured(tmp_path, "red_team", *words)
-    harmless = {"plain", "raised"}
+    harmless = {"plain", "raised", "wrapped tests"}  # a test has to end, in one process as well
     for mode in red_team.MODES:
         prefix = f"{mode}/false_passes/"
         assert set(ATTACKS) - harmless <= {key.removeprefix(prefix) for key in values if key.startswith(prefix)}
