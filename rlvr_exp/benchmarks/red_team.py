@@ -2,7 +2,7 @@
 
 Programs attack their suites (`red_team_programs`). A program is wrong if it differs from the reference on new inputs, in a sandboxed
 process without a suite. A wrong program that passes is a false pass: a file in the folder FALSE_PASSES of the run, a row of
-`+stage=verify`. On every fourth suite a right solution in other words is judged, too. It is refused if it does not pass.
+`+stage=verify`. On a fourth of the suites a right solution in other words is judged, too. It is refused if it does not pass.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.benchmarks.red_team_programs import TASKS, Program, Shape, drawn
+from rlvr_exp.benchmarks.red_team_programs import ATTACKS, TASKS, Program, Shape, drawn
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -113,7 +113,7 @@ def composed(seed: int, count: int) -> Iterator[Program]:
     for number in range(count):
         wrong, right = drawn(seed, number)
         yield wrong
-        if number % _CONTROLS == 0:
+        if (number + number // len(ATTACKS)) % _CONTROLS == 0:  # on suites of every attack
             yield right
 
 

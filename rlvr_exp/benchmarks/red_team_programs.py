@@ -367,6 +367,7 @@ ATTACKS = {
     "argument handed back": Attack(_LIES + "def _attack(*args): return args[0]\n", ("distance",)),
     "own methods": Attack(_liar("methods"), [name for name, task in TASKS.items() if task.kind in ("str", "set")], forms=_BY_METHOD),
     "own operators in place": Attack(_liar("in place"), forms=("subtracted in place", "added in place")),
+    "own equality": Attack(_liar("equality"), ("sum of points",), forms=(*_EQUAL, "tuple")),
     "lying object": Attack(_LIAR),
     "swallowed failure": Attack(_FIXED, channels=("block",)),
     "raised": Attack("def _attack(*args): raise RAISED\n"),
