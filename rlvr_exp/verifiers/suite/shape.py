@@ -346,7 +346,7 @@ def _drawn(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[tuple[str,
         if isinstance(mark, ast.Call) and _word(mark.func) == "given":
             names = [one.arg for one in node.args.args]
             pairs = [*zip(names[len(names) - len(mark.args) :], mark.args, strict=False)]
-            pairs += [(keyword.arg, keyword.value) for keyword in mark.keywords]
+            pairs += [(keyword.arg or "", keyword.value) for keyword in mark.keywords]
             for name, value in pairs:
                 if name and (call := _built(value) or variables.get(dotted(value))):
                     yield name, call

@@ -263,7 +263,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
         suite, known_by = work.payload
-        text = work.request.candidate.text.removeprefix(_BOM)
+        text = (work.request.candidate.text or "").removeprefix(_BOM)
         reference = work.request.problem.reference.removeprefix(_BOM)
         if not reference or self._shared:
             return then(self._run(suite, text), lambda run: self._judged(suite, run))
