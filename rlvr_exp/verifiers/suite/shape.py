@@ -67,12 +67,12 @@ def shape_of(files: tuple[tuple[str, str], ...], own: tuple[str, ...]) -> Shape:
     for name, text in files:
         try:
             tree = ast.parse(text)
-            if measured := sorted(_modules(tree) & _MEASURES):
+            if measured := [name for name in _modules(tree) if name in _MEASURES]:
                 return Shape(
                     (), (), False, f"{name}: {measured[0]} measures the process of the suite, not the solution's"
                 )
             tests += [] if name == "conftest.py" else _tests(tree, name)
-            modules = sorted(_modules(tree))
+            modules = _modules(tree)
             imports |= dict.fromkeys(module for module in modules if module.partition(".")[0] not in local)
             if any(_word(node) in _PATCHING for node in ast.walk(tree)):
                 patches = True
@@ -86,15 +86,15 @@ _MEASURES = {"tracemalloc", "resource", "psutil", "memory_profiler"}
 """Modules that measure a process."""
 
 
-def _modules(tree: ast.Module) -> set[str]:
+def _modules(tree: ast.Module) -> list[str]:
     """Modules that a file imports, dotted."""
-    found = set()
+    found: dict[str, None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            found |= dict.fromkeys(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module)
-    return found
+            found[node.module] = None
+    return [*found]
 
 
 def _patched_modules(node: ast.AST) -> Iterator[str]:

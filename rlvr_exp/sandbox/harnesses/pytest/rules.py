@@ -6,9 +6,7 @@ object at the same place, or, without a reference, the suite itself made it from
 If the reference gave plain data everywhere, an object is a wrong answer. Standard library only.
 """
 
-import argparse
 import enum
-import logging
 import os
 import types
 import unittest.mock
@@ -50,7 +48,7 @@ _OF_CLASSES = _OF_FUNCTIONS | frozenset(
     "__dataclass_fields__ __dataclass_params__ __match_args__ __slots__ __init__".split()
 )
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
-_RECORDS = (logging.LogRecord, argparse.Namespace)
+_RECORDS = ("logging.LogRecord", "argparse.Namespace")
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _OF_PLAIN = frozenset(name for kind in PLAIN_TYPES for name in dir(kind) if not name.startswith("__"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
@@ -447,7 +445,11 @@ class Rules:
             return name in _OF_CLASSES or not dunder or (name in SPECIAL and target in self.handed)
         if type(target).__module__ in self._own_modules:
             return not dunder or name in ("__dict__", "__doc__", "__dataclass_fields__")
-        return not name.startswith("_") or name in _OF_RECORDS or (name == "__dict__" and isinstance(target, _RECORDS))
+        return (
+            not name.startswith("_")
+            or name in _OF_RECORDS
+            or (name == "__dict__" and f"{type(target).__module__}.{type(target).__qualname__}" in _RECORDS)
+        )
 
 
 class Trusting:

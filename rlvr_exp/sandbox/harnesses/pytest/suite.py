@@ -476,7 +476,7 @@ def _warm() -> None:
             lambda item: True,
             lambda item: True,
             list,
-            print,
+            lambda test, drawn: None,
         )
         suite.run(suite.collect("test_warm.py", lambda: module))
         config._ensure_unconfigure()
