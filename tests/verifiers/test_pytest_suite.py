@@ -290,3 +290,27 @@ def test_a_record_that_no_harness_writes_is_a_failure_and_no_crash(record: str) 
         judging.read(JobResult("exit", 0, len(text).to_bytes(4, "big") + text)),
     )
     assert verdict.outcome == "failed" and "records of its judge" in verdict.log
+
+
+@pytest.mark.parametrize(
+    ("mark", "counts"),
+    [
+        ("skip", False),
+        ("skip(reason='x')", False),
+        ("skipif(True, reason='x')", False),
+        ("skipif(condition=True, reason='x')", False),
+        ("skipif('sys.platform', reason='x')", False),
+        ("xfail", False),
+        ("skipif(False, reason='x')", True),
+        ("skipif(condition=False, reason='x')", True),
+        ("skipif('not sys.platform', reason='x')", True),
+        ("xfail(condition=False, reason='x')", True),
+        ("usefixtures('tmp_path')", True),
+    ],
+)
+def test_a_parameter_counts_if_its_own_mark_does_not_take_it_out(verifier, mark, counts):
+    """A solution is right for the first parameter alone."""
+    suite = f"import pytest, sys\nfrom solution import f\n@pytest.mark.parametrize('x', [1, pytest.param(2, marks=pytest.mark.{mark})])\ndef test_f(x): assert f(x) == x"
+    verdict = judge(verifier, "def f(x): return 1", suite)
+    assert verdict.outcome == ("failed" if counts else "passed"), verdict
+    assert judge(verifier, "def f(x): return 2 * x - 2", suite).outcome == "failed"

@@ -70,7 +70,10 @@ DUMPS = (
 MONEY = "from decimal import Decimal\nclass Money(Decimal): pass\ndef f(): return Money(3)\n"
 OWN = "class Money:\n    def __init__(s, n): s.n = n\n    def __eq__(s, o): return s.n == o\n    def __mul__(s, o): return s.n * o\ndef f(): return Money(3)\n"
 MONEYED = "from solution import f\ndef test_a(): assert f() == 3 and f() * 2 == 6\n"
+ORDER = "def order(xs): xs.sort()\n"
+ORDERED = "import random\nfrom solution import order\ndef test_a():\n    for _ in range(30):\n        xs = [random.randint(0, 2) for _ in range(3)]\n        ys = sorted(xs)\n        order(xs)\n        assert xs == ys\n"
 HONEST = {
+    "lists in another order than in the reference's run": ("def order(xs): xs[:] = sorted(xs)", ORDERED, ORDER),
     "torch seeded again": (NET, AGAIN, NET),
     "a solution that seeds": (SEEDS + "#", SEEDED, SEEDS),
     "more numbers than are looked through": (MANY + "#", MANY_AGAIN, MANY),

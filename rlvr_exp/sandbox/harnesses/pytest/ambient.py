@@ -277,7 +277,7 @@ def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable
 
 def _drawn(name: str, state: Any, other: Any) -> tuple[int, Any] | None:
     """How many words lead from one state of a Mersenne twister to another, and the second's kept normal number. It renews
-    its words a block at a time. None if no draws lead there."""
+    its words a block at a time. None if no draws lead there, as after a return to an earlier state."""
     try:
         if name == "numpy":
             twister = import_module("numpy").random.RandomState()
@@ -298,7 +298,8 @@ def _drawn(name: str, state: Any, other: Any) -> tuple[int, Any] | None:
         else:
             return None
         blocks = next((block for block in range(_BLOCKS) if reached()), None)
-        return None if blocks is None else (blocks * _BLOCK // 4 + last - first, kept)
+        drawn = -1 if blocks is None else blocks * _BLOCK // 4 + last - first
+        return (drawn, kept) if drawn >= 0 else None
     except (TypeError, ValueError, IndexError, AttributeError):  # no state
         return None
 
@@ -317,7 +318,8 @@ def _moved(name: str, state: Any, words: int, kept: Any) -> Any:
         return (*twister.get_state()[:3], *kept)
     plain = random.Random()
     plain.setstate(state)
-    plain.getrandbits(32 * words) if words else None
+    if words:
+        plain.getrandbits(32 * words)
     return (*plain.getstate()[:2], kept)
 
 

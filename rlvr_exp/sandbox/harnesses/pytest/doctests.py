@@ -18,6 +18,10 @@ _MOST = 200
 """Names of a solution whose texts are read."""
 
 
+class _OfSolution(doctest.DocTest):
+    """A test whose text is the solution's."""
+
+
 class Doctests:
     """
     Args:
@@ -33,7 +37,6 @@ class Doctests:
         self._solution, self._known, self._trusted, self._elsewhere = solution, known, trusted, elsewhere
         self.seen: dict[str, str] = {}
         """Texts with examples, by the name of their object."""
-        self._theirs: set[int] = set()
 
     def take_over(self) -> None:
         """Replace the functions of `doctest` and `runpy` for the rest of this process."""
@@ -45,7 +48,7 @@ class Doctests:
             return self._tests(obj, name, finder._parser, options.get("globs"), options.get("extraglobs"))
 
         def ran(runner: Any, test: Any, *args: Any, **options: Any) -> Any:
-            if id(test.globs) not in self._theirs or self._trusted:
+            if self._trusted or not isinstance(test, _OfSolution):
                 return run(runner, test, *args, **options)
             names = {
                 "compile": lambda source, *_: source,
@@ -78,8 +81,8 @@ class Doctests:
         texts = dict(self._texts(obj, first))
         self.seen.update(texts)
         if self._known is not None:
-            within = (first, f"{first}.")
-            texts = {at: text for at, text in self._known.items() if whole or at == first or at.startswith(within[1])}
+            within = f"{first}."
+            texts = {at: text for at, text in self._known.items() if whole or at == first or at.startswith(within)}
         names = dict(globs) if globs is not None else self._names()
         names.update(more or {})
         title = name or ("solution" if whole else first)
@@ -89,9 +92,8 @@ class Doctests:
             shown = f"{title}.{at}" if whole and at else title
             test = parser.get_doctest(text, space, shown, self._solution.__file__, 0)
             if test.examples:
+                test.__class__ = _OfSolution
                 tests.append(test)
-                self._theirs.add(id(test.globs))
-        self._kept = tests
         return sorted(tests)
 
     def _texts(self, obj: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ import re
 import sys
 import types
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rlvr_exp.sandbox.harnesses.pytest import values
@@ -46,14 +46,16 @@ class Moments:
         }
         self.bound = known is not None and not recording
         """Whether a candidate is bound to what the reference did."""
+        self.random = False
+        """Whether the suite draws random numbers: the arguments differ from run to run, and so does the order."""
         self._test, self._drawn = "", False
         self._seen: dict[str, Counter[str]] = defaultdict(Counter)
         self._effects: dict[str, dict[str, Any]] = defaultdict(dict)
         self._count = 0
 
     def begins(self, test: str, drawn: bool) -> None:
-        """A test begins. `drawn`: its arguments are drawn at random."""
-        self._test, self._drawn = test, drawn
+        """A test begins. `drawn`: Hypothesis draws its arguments."""
+        self._test, self._drawn = test, drawn or self.random
 
     def spot(self, operation: str) -> str:
         """Where a request is about to be sent; empty if nothing depends on it."""
@@ -92,7 +94,7 @@ class Moments:
         found = (self._known.get(moment.spot) or {}).get(effect)
         if not _is_uneven(found):
             return found
-        if self._drawn:  # The arguments differ from run to run, and so does the order.
+        if self._drawn:
             digest = moment.key.partition(" ")[0]
             same = [value for key, value in found.items() if key.partition(" ")[0] == digest]
             return (same or [*found.values()])[0]
@@ -143,17 +145,18 @@ class Snapshot:
         )
         return [*differing, *(name for name in now if name not in before)]
 
-    def restore(self) -> None:
+    def restore(self, changed: Iterable[str]) -> None:
+        """Give these attributes their former values."""
         put = type.__setattr__ if isinstance(self._target, type) else object.__setattr__
         take = type.__delattr__ if isinstance(self._target, type) else object.__delattr__
-        for name, _ in self._attributes():
+        for name in changed:
             if name not in self._before:
                 take(self._target, name)
-        for name, (value, copied) in self._before.items():
-            if type(value) in values.CHANGING and _print(value) != _print(copied):
+                continue
+            value, copied = self._before[name]
+            if type(value) in values.CHANGING:
                 values.put(value, copied)
-            if getattr(self._target, name, None) is not value:
-                put(self._target, name, value)
+            put(self._target, name, value)
 
 
 def _copied(value: Any, depth: int = 0) -> Any:

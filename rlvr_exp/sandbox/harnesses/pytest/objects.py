@@ -135,7 +135,7 @@ class Objects:
         """Whether a class is defined by a program of this process, and unknown to the other process."""
         if kind.__module__ in self.own_modules:
             return True
-        return bool(kind.__flags__ & _HEAP_TYPE) and _named(kind.__module__, kind.__qualname__) is not kind
+        return bool(kind.__flags__ & _HEAP_TYPE) and values.named(kind.__module__, kind.__qualname__) is not kind
 
     def number_of(self, value: Any) -> int:
         """The number of an object of this side. The object stays alive as long as the other side has it."""
@@ -184,7 +184,7 @@ class Objects:
             return None
         if self.side and module not in sys.modules and module.partition(".")[0] in sys.stdlib_module_names:
             import_module(module)
-        found = _named(module, name) if module not in self.own_modules else None
+        found = values.named(module, name) if module not in self.own_modules else None
         if isinstance(found, type) and (found.__module__, found.__qualname__) != (module, name):
             found = None  # Reached through imports of a module, such as the classes of unittest.
         return found if isinstance(found, type) else _TYPES.get(name) if module == "builtins" else None
@@ -362,13 +362,6 @@ def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:
         return None
 
 
-def _named(module: str, path: str) -> Any:
-    found: Any = sys.modules.get(module)
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    return found
-
-
 def _library_name(value: Any) -> str | None:
     """Module and name of a library's function or module that the other process also has."""
     if isinstance(value, types.ModuleType):
@@ -376,7 +369,7 @@ def _library_name(value: Any) -> str | None:
     module = getattr(value, "__module__", None)
     if not isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or not isinstance(module, str):
         return None
-    known = module.partition(".")[0] in sys.stdlib_module_names and _named(module, value.__qualname__) is value
+    known = module.partition(".")[0] in sys.stdlib_module_names and values.named(module, value.__qualname__) is value
     return f"{module}:{value.__qualname__}" if known else None
 
 

@@ -99,11 +99,13 @@ class Rules:
         own_modules: frozenset[str],
         strict: bool = True,
     ):
-        self._classes, self._recording, self.strict = frozenset(classes), recording, strict
+        self._classes, self.recording, self.strict = frozenset(classes), recording, strict
         self._sites: dict[str, int] | None = None if profile is None else profile["sites"]
         self._used: set[str] = set()
         """Places of objects that the suite uses as such."""
         self.moments = Moments(None if profile is None else profile["moments"], recording)
+        self.bound = self.moments.bound
+        """Whether the solution is bound to what the reference did."""
         self._own_modules = own_modules
         self._known_names: list[str] | None = None if profile is None else profile["shown"]
         self._shown: list[str] = []
@@ -142,7 +144,7 @@ class Rules:
         state = state_of(target) or state_of(type(target))
         labels = (state.place.sites if state is not None else ()) or ("?",)
         sites = tuple(f"{label}{suffix}"[-_SITE:].removeprefix(".") for label in labels)
-        if self._recording:
+        if self.recording:
             return Place(sites)
         giver = state.number if state is not None and suffix else 0
         if self._sites is None:
@@ -178,7 +180,7 @@ class Rules:
         if state is not None:
             state.met(place)
         swallows = catches_failures(value)
-        if self._recording:
+        if self.recording:
             if len(self.seen) < _SITES:
                 found = OBJECT if holds_object(value) else PLAIN
                 self.seen.update((site, self.seen.get(site, 0) | found) for site in place.sites)
@@ -199,16 +201,16 @@ class Rules:
 
     def _was_plain(self, place: Place, moment: Moment) -> bool:
         """Whether the reference, which gave both there, gave plain data at this moment."""
-        mixed = self.moments.bound and any(self._sites.get(site) == PLAIN | OBJECT for site in place.sites)
+        mixed = self.bound and any(self._sites.get(site) == PLAIN | OBJECT for site in place.sites)
         return mixed and self.moments.knows(moment) and not self.moments.of_reference(moment, _GAVE)
 
     def changes(self, kind: str) -> bool:
         """Whether the solution may do such a thing to the suite's process: if the reference did, or is not known."""
-        if self._recording:
+        if self.recording:
             self.seen[f"{kind}{CHANGES}"] = 1
         if self._sites is None:
             return True
-        return self._recording or f"{kind}{CHANGES}" in self._sites
+        return self.recording or f"{kind}{CHANGES}" in self._sites
 
     def awaited(self, target: Any, value: Any) -> Any:
         """The same for the result of an awaitable."""
@@ -218,10 +220,10 @@ class Rules:
         """Whether a special method of the solution is not called: it would see the expected value."""
         if name not in COMPARING and name not in ARITHMETIC and name not in IN_PLACE:
             return False
-        state = state_of(target) if self._recording and len(self.seen) < _SITES else None
+        state = state_of(target) if self.recording and len(self.seen) < _SITES else None
         if state is not None and not _is_solutions(args[0]):
             self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state.place.sites)
-        if self._recording or (self._is_about(target) and self._decides(target, name)) or _is_solutions(args[0]):
+        if self.recording or (self._is_about(target) and self._decides(target, name)) or _is_solutions(args[0]):
             self.own += name in COMPARING and type(type(target)) is MirrorType
             return False
         return True
@@ -234,7 +236,7 @@ class Rules:
     def ask(self, target: Any, name: str, args: tuple[Any, ...] = ()) -> None:
         """Raises AttributeError for methods of plain data on an object in its place: they would see the expected value. The suite
         uses an object as one if it reads an attribute from there that no plain data has."""
-        if self._recording or not _is_solutions(target) or self._is_about(target):
+        if self.recording or not _is_solutions(target) or self._is_about(target):
             return
         sites = state_of(target).place.sites if state_of(target) is not None else ()
         if name not in _OF_PLAIN:
@@ -272,7 +274,7 @@ class Rules:
 
     def has(self, moment: Moment, effect: str, value: Any = 1) -> Any:
         """What the reference had of an effect at this moment. None, and a note, if it had none."""
-        if self._recording:
+        if self.recording:
             self.moments.record(moment, effect, value)
             return value
         found = self.moments.of_reference(moment, effect)
@@ -280,24 +282,14 @@ class Rules:
             self.effects.setdefault(effect if moment.spot in effect else f"{effect}, by {moment.spot}")
         return found
 
-    @property
-    def recording(self) -> bool:
-        """Whether this is the reference's own run."""
-        return self._recording
-
-    @property
-    def bound(self) -> bool:
-        """Whether the solution is bound to what the reference did."""
-        return self.moments.bound
-
     def may(self, moment: Moment, effect: str) -> bool:
         """Whether an effect is applied here."""
-        return not (self._recording or self.bound) or self.has(moment, effect) is not None or not self.strict
+        return not (self.recording or self.bound) or self.has(moment, effect) is not None or not self.strict
 
     def applies(self, moment: Moment, label: str, content: Any) -> bool:
         """Whether a container of that label gets a new content here, which the solution gave its own copy. Raises Wrong."""
         kind = OBJECT if holds_object(content) else PLAIN
-        if not (self._recording or self.moments.bound):
+        if not (self.recording or self.bound):
             return True
         found = self.has(moment, f"a change of {label}", kind)
         if found == PLAIN and kind == OBJECT:
@@ -308,14 +300,14 @@ class Rules:
     def act(self, target: Any, does: Callable[[], Any], moment: Moment) -> Any:
         """The result of a request of the solution. The state of an object of the suite stays, if the reference leaves it."""
         own = target if isinstance(target, (type, types.FunctionType)) else type(target)
-        if not (self._recording or self.moments.bound) or getattr(own, "__module__", "") not in self._own_modules:
+        if not (self.recording or self.bound) or getattr(own, "__module__", "") not in self._own_modules:
             return does()
         before = Snapshot(target)
         try:
             return does()
         finally:
             if (changed := before.changed()) and not self._may_change(moment, target, own.__qualname__, changed):
-                before.restore()
+                before.restore(changed)
 
     def _may_change(self, moment: Moment, target: Any, name: str, changed: list[str]) -> bool:
         """Of a class, each attribute by itself: they decide how its instances compare."""
@@ -334,9 +326,10 @@ class Rules:
         ]
 
     def _reference_has(self, moment: Moment, effect: str) -> bool:
-        if self._recording:
+        """Whether the reference had this effect at this moment; always in its own run, which records it."""
+        if self.recording:
             self.moments.record(moment, effect)
-        return self._recording or self.moments.of_reference(moment, effect) is not None
+        return self.recording or self.moments.of_reference(moment, effect) is not None
 
     # Failures
 
@@ -362,7 +355,7 @@ class Rules:
         if not around:
             return False
         first, _, asserted = max(around)
-        if self._recording or self._sites is not None:
+        if self.recording or self._sites is not None:
             return not self.changes(f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{first} ended")
         return any(line >= trace.tb_lineno for line in asserted)
 
@@ -377,14 +370,11 @@ class Rules:
         Wrong."""
         if origin == "own" or not catches_failures(kind):
             return kind
-        moment = Moment(self.moments.spot("catch"))
-        if self._recording:
-            self.moments.record(moment, _CATCHES)
-        elif self.bound:
-            allowed = self.moments.of_reference(moment, _CATCHES) is not None
+        if self.recording or self.bound:
+            allowed = self._reference_has(Moment(self.moments.spot("catch")), _CATCHES)
         else:
             allowed = origin != "bases" and not self.handed_out
-        if not (self._recording or allowed):
+        if not allowed:
             self.wrong = self.wrong or "the solution chose a class that catches the suite's own failures"
             raise Wrong(self.wrong)
         return kind
@@ -396,17 +386,11 @@ class Rules:
     def checks(self, what: str) -> bool:
         """Whether a class of the solution decides here by itself what its instances are: if one of the reference's did, or is not
         known."""
-        moment = Moment(self.moments.spot(what))
-        if self._recording:
-            self.moments.record(moment, _CHECKS)
-        return not self.bound or self.moments.of_reference(moment, _CHECKS) is not None
+        return not (self.recording or self.bound) or self._reference_has(Moment(self.moments.spot(what)), _CHECKS)
 
     def leaves_out(self, test: str) -> bool:
         """Whether the test's own code need not run to its end, as in the reference's run."""
-        moment = Moment(test)
-        if self._recording:
-            self.moments.record(moment, _LEFT_OUT)
-        return self._recording or self.moments.of_reference(moment, _LEFT_OUT) is not None
+        return self._reference_has(Moment(test), _LEFT_OUT)
 
     # Requests of the solution
 
@@ -441,7 +425,7 @@ class Rules:
         if isinstance(target, type):
             changes = what in ("set", "delete")
             if changes:  # Which of them stay is decided by `act`.
-                return target in self.handed and (not dunder or self._recording or self.bound)
+                return target in self.handed and (not dunder or self.recording or self.bound)
             return name in _OF_CLASSES or not dunder or (name in SPECIAL and target in self.handed)
         if type(target).__module__ in self._own_modules:
             return not dunder or name in ("__dict__", "__doc__", "__dataclass_fields__")
@@ -460,20 +444,6 @@ class Trusting:
 
     def moment(self, spot: str, arguments: Any, encode: Any) -> Moment:
         return _NEVER
-
-    @property
-    def recording(self) -> bool:
-        """Whether this is the reference's own run."""
-        return self._recording
-
-    @property
-    def bound(self) -> bool:
-        """Whether the solution is bound to what the reference did."""
-        return self.moments.bound
-
-    def may(self, moment: Moment, effect: str) -> bool:
-        """Whether an effect is applied here."""
-        return not (self._recording or self.bound) or self.has(moment, effect) is not None or not self.strict
 
     def applies(self, moment: Moment, label: str, content: Any) -> bool:
         return True

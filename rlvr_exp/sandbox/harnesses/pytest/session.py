@@ -24,6 +24,7 @@ from _pytest.debugging import pytestPDB
 from _pytest.legacypath import TempdirFactory
 from _pytest.main import Session
 from _pytest.runner import collect_one_node
+from _pytest.skipping import evaluate_condition
 from _pytest.tmpdir import TempPathFactory
 from _pytest.unittest import TestCaseFunction
 
@@ -125,9 +126,15 @@ class Suite:
         swallowed: Callable[[], list[AssertionError]],
         begins: Callable[[str, bool], None],
     ) -> None:
-        """Set the run's folder, the receiver of its reports, the checks for the suite's own tests and for those whose own code
-        ran to its end, the failures that may still
-        fail a test that returned, and what is told of a test that begins: its name, and whether Hypothesis draws for it."""
+        """
+        Args:
+            folder: of the run.
+            report: receives each test's outcome.
+            of_the_suite: whether a test is the suite's own.
+            ended: whether the code of the test that ran last came to its end.
+            swallowed: failures that may still fail a test that returned.
+            begins: is told each test's name, and whether Hypothesis draws for it.
+        """
         self._root, self._report, self._of_the_suite = (pathlib.Path(folder), report, of_the_suite)
         self._swallowed, self._begins, self._ended = swallowed, begins, ended
         self._config._rootpath = self.session.path = self._root
@@ -190,10 +197,10 @@ class Suite:
         self._faults.setdefault(nodeid, (outcome, message))
 
     def _outcome(self, item: pytest.Item, swallowed: list[AssertionError]) -> tuple[str, str]:
-        nodeid = str(item.nodeid)
+        nodeid, ended = str(item.nodeid), self._ended(item)
         if nodeid in self._faults:
             return self._faults[nodeid]
-        if not self._ended(item) or nodeid not in self._ran_through:
+        if not ended or nodeid not in self._ran_through:
             return "failed", "did not run to its end"
         if swallowed:
             return "failed", short(swallowed[0])
@@ -275,12 +282,15 @@ def _like(function: Any, wrapper: Any) -> Any:
 
 
 def left_out(item: pytest.Item) -> bool:
-    """Whether marks of the test's own parameters skip it, or let it fail. The suite's text decides about the condition."""
-    callspec = getattr(item, "callspec", None)
-    marks = [mark for mark in getattr(callspec, "marks", ()) if mark.name in ("skip", "skipif", "xfail")]
-    return any(
-        mark.name == "skip" or all(bool(one) and not isinstance(one, str) for one in mark.args[:1]) for mark in marks
-    )
+    """Whether marks of the test's own parameters skip it, or let it fail."""
+    for mark in getattr(getattr(item, "callspec", None), "marks", ()):
+        given = mark.args or [mark.kwargs[name] for name in ("condition",) if name in mark.kwargs]
+        if mark.name == "skip" or (mark.name == "xfail" and not given):
+            return True
+        holds = (evaluate_condition(item, mark, one)[0] if isinstance(one, str) else one for one in given)
+        if mark.name in ("skipif", "xfail") and any(holds):
+            return True
+    return False
 
 
 def name_of(item: pytest.Item) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest import session as sessions
 from rlvr_exp.sandbox.harnesses.pytest import texts
-from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient, Watched
+from rlvr_exp.sandbox.harnesses.pytest.ambient import DRAWS, WORD, Ambient, Watched
 from rlvr_exp.sandbox.harnesses.pytest.doctests import Doctests
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
 from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Gone, Peer
@@ -69,6 +69,7 @@ class Bridge:
         suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
         self.rules.managed = texts.managed_assertions(suite)
         self.rules.moments.paths = frozenset(suite)
+        self.rules.moments.random = not DRAWS.isdisjoint(self._job["words"])
 
         def elsewhere(what: str, args: tuple[Any, ...]) -> Any:
             return self.rules.believed(self.rules.place(None, what), self._peer.request(what, "", None, args))

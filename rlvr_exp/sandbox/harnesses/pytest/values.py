@@ -370,7 +370,7 @@ def _of_sympy(value: Any, sympy: Any) -> list[Any] | None:
         return ["sympy float", *map(int, value._mpf_), value._prec]
     if isinstance(value, sympy.core.function.AppliedUndef):
         return ["sympy applied", kind.__name__, list(value.args)]
-    if _named_class(kind.__module__, kind.__qualname__) is not kind:
+    if named(kind.__module__, kind.__qualname__) is not kind:
         return None
     more = [str(value.get_domain())] if isinstance(value, sympy.Poly) else []
     return ["sympy", kind.__module__, kind.__qualname__, list(value.args), *more]
@@ -402,7 +402,7 @@ def _built_sympy(kind: str, parts: list[Any], sympy: Any) -> Any:
     if kind == "sympy applied":
         return sympy.Function(str(parts[0]))(*parts[1])
     module, name, args, *more = parts
-    found = _named_class(module, name)
+    found = named(module, name)
     if not (str(module).startswith("sympy.") and isinstance(found, type) and issubclass(found, sympy.Basic)):
         raise ValueError(f"no class {module}.{name} of SymPy")
     if more:
@@ -420,7 +420,8 @@ def _checked_sympy(value: Any, sympy: Any) -> Any:
     return value
 
 
-def _named_class(module: str, path: str) -> Any:
+def named(module: str, path: str) -> Any:
+    """What a loaded module has under a dotted name; None if it has nothing."""
     found: Any = sys.modules.get(module)
     for part in path.split("."):
         found = getattr(found, part, None)
