@@ -25,8 +25,10 @@ def test_attack_never_passes(verifier, row):
 
 
 CLASSES = [(group, row) for group, rows in table("reference_classes").items() for row in rows]
-OPEN_WITHOUT = ("changed objects", "mixed places")
+OPEN_WITHOUT = ("changed objects", "mixed places", "doctests")
 """Classes that only a reference closes."""
+BESIDE = {"doctests", "an object that compares with numbers, or a number"}
+"""Classes and rows whose right solution is known as such only beside a reference."""
 
 
 @pytest.mark.property(18)
@@ -42,7 +44,8 @@ def test_a_wrong_solution_of_each_class_fails_and_a_right_one_passes(verifier, g
         assert wrong.bucket == "side_effect", wrong
     wrong, *honest = judge_all(verifier, solutions)
     assert group in OPEN_WITHOUT or wrong.outcome == "failed", wrong
-    assert [verdict.outcome for verdict in honest] == ["passed"] * 2, honest
+    if not {group, row["name"]} & BESIDE:
+        assert [verdict.outcome for verdict in honest] == ["passed"] * 2, honest
 
 
 UNREFERENCED = [(group, row) for group, rows in table("unreferenced").items() for row in rows]
@@ -71,7 +74,7 @@ MONEY = "from decimal import Decimal\nclass Money(Decimal): pass\ndef f(): retur
 OWN = "class Money:\n    def __init__(s, n): s.n = n\n    def __eq__(s, o): return s.n == o\n    def __mul__(s, o): return s.n * o\ndef f(): return Money(3)\n"
 MONEYED = "from solution import f\ndef test_a(): assert f() == 3 and f() * 2 == 6\n"
 ORDER = "def order(xs): xs.sort()\n"
-ORDERED = "import random\nfrom solution import order\ndef test_a():\n    for _ in range(30):\n        xs = [random.randint(0, 2) for _ in range(3)]\n        ys = sorted(xs)\n        order(xs)\n        assert xs == ys\n"
+ORDERED = "import random\nfrom solution import order\ndef test_a():\n    random.seed()\n    for _ in range(30):\n        xs = [random.randint(0, 2) for _ in range(3)]\n        ys = sorted(xs)\n        order(xs)\n        assert xs == ys\n"
 HONEST = {
     "lists in another order than in the reference's run": ("def order(xs): xs[:] = sorted(xs)", ORDERED, ORDER),
     "torch seeded again": (NET, AGAIN, NET),

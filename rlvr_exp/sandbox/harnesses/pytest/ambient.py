@@ -33,6 +33,7 @@ VOCABULARY = DRAWS | frozenset(
 """Words in a suite's text that decide the state that the two processes share."""
 STATES = ("random", "environ", "folder")
 """State that a solution changes here only if the reference does: a suite may draw its data from it, or expect it."""
+_MOVES = "random numbers of "
 _SETTERS = {"seed", "setstate", "set_state", "manual_seed", "set_rng_state"}
 _BLOCK, _BLOCKS, _SET = 4 * 624, 1000, 200
 """Bytes of a twister's state, how many times so many may have been drawn between two messages, and how many states that a
@@ -128,26 +129,29 @@ class Ambient:
         return self._moves(peer, at, self._random[at][2], peer.values.value(coded))
 
     def _moves(self, peer: Any, at: int, name: str, state: Any) -> bool:
-        """Whether a generator of the suite's gets the state to which the solution's came by drawing or seeding. It moves as far
-        as the reference moved it at that moment, or else not at all."""
+        """Whether a generator of the suite's gets the state to which the solution's came by drawing or seeding."""
         rules, moment = self._rules, peer.moment
         if rules.recording:
             drawn = _drawn(name, self._states[at], state)
             if drawn is None:
                 self._set += 1
             kept = ["drawn", *drawn] if drawn is not None else ["state", state] if self._set <= _SET else ["any"]
-            rules.has(moment, f"random numbers of {name}", kept)
+            rules.has(moment, _MOVES + name, kept)
             return True
         if not rules.bound:
             return name == "torch" or not self._words & DRAWS  # What no suite draws from decides nothing.
-        found = rules.has(moment, f"random numbers of {name}")
-        how, *parts = found or [""]
-        if not rules.strict or how == "any":
-            return True
-        if how:
-            before, self._states[at] = self._states[at], None
-            self._random[at][1](_moved(name, before, *parts) if how == "drawn" else _state(name, *parts))
-        return False
+        return rules.has(moment, _MOVES + name) == ["any"] or not rules.strict
+
+    def settle(self, moment: Any) -> None:
+        """At the end of a request, move the suite's generators as far as the reference moved them, whether the solution drew or
+        not: it could choose by that what the suite draws next."""
+        if self._side or not (self._rules.bound and self._rules.strict):
+            return
+        for at, (read, write, name) in enumerate(self._random):
+            how, *parts = self._rules.moments.of_reference(moment, _MOVES + name) or ["any"]
+            if how != "any":
+                self._states[at] = None
+                write(_moved(name, read(), *parts) if how == "drawn" else _state(name, *parts))
 
     def _take_random(self, peer: Any, at: int, state: Any) -> None:
         if self._random:

@@ -219,6 +219,7 @@ class Peer:
                     return value if place is None else self.rules.believed(place, value, self.moment)
                 self._answer(message)
         finally:
+            self._ambient.settle(self.moment)
             self._local.moment = outer
 
     def _result(self, message: list[Any], place: Place) -> Any:
