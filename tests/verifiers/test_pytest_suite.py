@@ -314,3 +314,10 @@ def test_a_parameter_counts_if_its_own_mark_does_not_take_it_out(verifier, mark,
     verdict = judge(verifier, "def f(x): return 1", suite)
     assert verdict.outcome == ("failed" if counts else "passed"), verdict
     assert judge(verifier, "def f(x): return 2 * x - 2", suite).outcome == "failed"
+
+
+@pytest.mark.parametrize("condition", ["not ready()", "'not solution.READY'", "UNREADY", "not solution.READY"])
+def test_a_solution_takes_out_no_parameter(verifier, condition):
+    suite = f"import pytest, solution\ndef ready(): return solution.READY\nUNREADY = not solution.READY\nlater = pytest.mark.skipif({condition}, reason='x')\n@pytest.mark.parametrize('x', [1, pytest.param(2, marks=later)])\ndef test_f(x): assert solution.f(x) == x"
+    assert judge(verifier, "READY = False\ndef f(x): return 1", suite).outcome == "failed"
+    assert judge(verifier, "READY = True\ndef f(x): return x", suite).outcome == "passed"

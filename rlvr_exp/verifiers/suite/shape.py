@@ -143,15 +143,17 @@ def _of_solution(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def _reads(mark: ast.expr, tree: ast.Module, names: frozenset[str], depth: int = 0) -> bool:
-    """Whether an expression, with the values of its names, reads one of these names."""
-    read = {node.id for node in ast.walk(mark) if isinstance(node, ast.Name)}
+def _reads(part: ast.AST, tree: ast.Module, names: frozenset[str], depth: int = 0) -> bool:
+    """Whether a part of a file, with the values and functions that it names, reads one of these names."""
+    texts = (node.value for node in ast.walk(part) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    read = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)} | {*WORD.findall(" ".join(texts))}
     if read & names or "*" in names or depth > 3:
         return True
-    given = [
-        node.value for node in tree.body if isinstance(node, ast.Assign) and {_word(one) for one in node.targets} & read
+    given: list[ast.AST] = [
+        node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in read
     ]
-    return any(_reads(value, tree, names, depth + 1) for value in given)
+    given += [node.value for node in tree.body if isinstance(node, ast.Assign) and {*map(_word, node.targets)} & read]
+    return any(_reads(one, tree, names, depth + 1) for one in given if one is not part)
 
 
 def _functions(

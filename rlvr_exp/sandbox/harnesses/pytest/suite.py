@@ -2,9 +2,10 @@
 
 In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge (`Bridge`: a module whose
 attributes are requested from the other process), the suite compiled and its tests run. Records, JSON each:
-["solution", kind, text], ["collected", tests, those left out by marks of their parameters], ["test", name, outcome, message], ["broken", text], ["fault", text] (the
-suite's own), ["wrong", text], ["effects", text] (of the solution, and not of the reference), ["profile", places], ["decided", own, all], ["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest
-only.
+["solution", kind, text], ["collected", tests, those left out by marks of their parameters], ["test", name, outcome,
+message], ["broken", text], ["fault", text] (the suite's own), ["wrong", text], ["effects", text] (of the solution, and not of
+the reference), ["profile", what the reference did], ["decided", own, all], ["done"]. Without a bridge (`shared`) both are in
+this process, and nothing is guarded. Standard library and pytest only.
 """
 
 import importlib
@@ -318,9 +319,9 @@ class _Run:
         ended, self._ended = self._ended, set()
         code = getattr(_unwrapped(item), "__code__", None)
         ran = code is not None and (code.co_filename, texts.key_of(code.co_name, code.co_firstlineno)) in ended
-        if self._is_state_machine(item):
+        if ran or self._is_state_machine(item):
             return True
-        return ran or (self._bridge is not None and self._bridge.rules.leaves_out(sessions.name_of(item)))
+        return self._bridge is not None and self._bridge.rules.leaves_out(sessions.name_of(item))
 
     def _asserted(self) -> None:
         """An assertion has held."""
