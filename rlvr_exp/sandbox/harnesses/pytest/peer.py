@@ -220,6 +220,8 @@ class Peer:
                 self._answer(message)
         finally:
             self._ambient.settle(self.moment)
+            self.rules.settle()
+            self._shared.settle()
             self._local.moment = outer
 
     def _result(self, message: list[Any], place: Place) -> Any:
@@ -396,7 +398,7 @@ class Peer:
         if news == 0:
             return
         changes, released, ambient = news
-        self._shared.apply(changes, partial(self.rules.applies, self.moment))
+        self._shared.apply(changes, partial(self.rules.stays, self.moment))
         for number, times in released:
             self.objects.release(number, times)
         self._ambient.take(self, ambient)

@@ -121,6 +121,7 @@ class Rules:
         """Classes of the suite that crossed as such."""
         self.seen: dict[str, int] = {}
         self.wrong = ""
+        self._undone: dict[int, Snapshot] = {}
         self.effects: dict[str, None] = {}
         """Effects that the reference does not have, in words."""
         self.handed_out = False
@@ -286,8 +287,8 @@ class Rules:
         """Whether an effect is applied here."""
         return not (self.recording or self.bound) or self.has(moment, effect) is not None or not self.strict
 
-    def applies(self, moment: Moment, label: str, content: Any) -> bool:
-        """Whether a container of that label gets a new content here, which the solution gave its own copy. Raises Wrong."""
+    def stays(self, moment: Moment, label: str, content: Any) -> bool:
+        """Whether a container of that label keeps a new content, which the solution gave its own copy. Raises Wrong."""
         kind = OBJECT if holds_object(content) else PLAIN
         if not (self.recording or self.bound):
             return True
@@ -298,7 +299,7 @@ class Rules:
         return bool(found) or not self.strict
 
     def act(self, target: Any, does: Callable[[], Any], moment: Moment) -> Any:
-        """The result of a request of the solution. The state of an object of the suite stays, if the reference leaves it."""
+        """The result of a request of the solution. If the reference leaves an object of the suite as it is, so does `settle`."""
         own = target if isinstance(target, (type, types.FunctionType)) else type(target)
         if not (self.recording or self.bound) or getattr(own, "__module__", "") not in self._own_modules:
             return does()
@@ -307,7 +308,14 @@ class Rules:
             return does()
         finally:
             if (changed := before.changed()) and not self._may_change(moment, target, own.__qualname__, changed):
-                before.restore(changed)
+                self._undone.setdefault(id(target), before)
+
+    def settle(self) -> None:
+        """At the end of a request, undo changes of the suite's objects. Before that the solution sees them, as it would see them
+        in one process: what it computes from its own change is wrong."""
+        undone, self._undone = self._undone, {}
+        for before in undone.values():
+            before.restore(before.changed())
 
     def _may_change(self, moment: Moment, target: Any, name: str, changed: list[str]) -> bool:
         """Of a class, each attribute by itself: they decide how its instances compare."""
@@ -445,7 +453,7 @@ class Trusting:
     def moment(self, spot: str, arguments: Any, encode: Any) -> Moment:
         return _NEVER
 
-    def applies(self, moment: Moment, label: str, content: Any) -> bool:
+    def stays(self, moment: Moment, label: str, content: Any) -> bool:
         return True
 
     def act(self, target: Any, does: Callable[[], Any], moment: Moment) -> Any:
@@ -472,7 +480,7 @@ class Trusting:
     def nothing(self, *_: Any) -> None:
         """No rule."""
 
-    named = derived = met = ask = allow = leaves = raised = skips = nothing
+    named = derived = met = settle = ask = allow = leaves = raised = skips = nothing
 
 
 def _is_solutions(value: Any) -> bool:

@@ -506,6 +506,7 @@ class Shared:
         self._held: dict[int, list[Any]] = {}
         self._numbers: dict[int, int] = {}
         self._dropped: list[int] = []
+        self._undone: list[tuple[list[Any], Any]] = []
 
     def code(self, value: Any, label: str = "") -> Any:
         """A value that crosses by itself. `label`: how, for `apply`. Raises Unbridgeable."""
@@ -548,17 +549,28 @@ class Shared:
                 sent.append([number])
         return sent
 
-    def apply(self, changes: list[Any], accepts: Callable[[str, Any], bool]) -> None:
-        """Apply the other end's changes that are accepted, by label and new content. Raises ValueError, TypeError."""
+    def apply(self, changes: list[Any], stays: Callable[[str, Any], bool]) -> None:
+        """Apply the other end's changes. Those that do not stay, by label and new content, last until `settle`. Raises
+        ValueError, TypeError."""
         for number, *content in changes:
             entry = self._held.get(number)
             if entry is None:
                 continue
-            if content and accepts(entry[2], new := self._values.value(content[0])):
-                put(entry[0], new)
-                entry[1] = content[0]
-            elif not content:
+            if not content:
                 self._forget(number)
+                continue
+            new = self._values.value(content[0])
+            if not stays(entry[2], new):
+                self._undone.append((entry, entry[1]))
+            put(entry[0], new)
+            entry[1] = content[0]
+
+    def settle(self) -> None:
+        """Undo the changes that do not stay. The other end's own copy remains changed."""
+        while self._undone:
+            entry, before = self._undone.pop()
+            put(entry[0], self._values.value(before))
+            entry[1] = before
 
     def _hold(self, number: int, value: Any, coded: Any, label: str) -> None:
         self._held[number] = [value, coded, label]
