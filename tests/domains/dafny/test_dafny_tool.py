@@ -1,9 +1,9 @@
 """The tool: a warm server gives the same results as a fresh process, keeps its limits, starts again after a bad start, and leaves
 nothing behind."""
 
+import contextlib
 import dataclasses
 import json
-import contextlib
 import os
 import signal
 import subprocess
