@@ -11,8 +11,6 @@ HONEST, ATTACKS = thinned(EVERY_HONEST), thinned(EVERY_ATTACK)
 UNBRIDGEABLE = {
     "abstract": "a mirror is no subclass of `abc.ABC`",
     "metaclass singleton": "a mirror's class is not an instance of the solution's metaclass",
-    "descriptors": "a descriptor of the solution's in a class of the suite's",
-    "mocks as collaborators": "create_autospec of a class of the solution's",
     "module registry patched": "an entry of `sys.modules`",
 }
 """Suites that use attributes that a mirror lacks."""

@@ -43,7 +43,6 @@ REFUSED = {
     "dictionary, list and attribute mocks given as data": "special methods of a mock get the mock as an argument",
     "module replaced in sys.modules": "modules of the two processes are not shared",
     "properties and class attributes patched": "descriptors of the suite in a class of the solution do not cross",
-    "seal, reset_mock and call objects": "a namespace that holds functions has no data",
     "directed graph with views": "without a reference, nothing shows that the class is a container",
     "rational numbers": "without a reference, nothing shows that the renamed class counts",
     "pretty printer of nested data with a visitor table": "special attributes of the suite's objects are hidden",

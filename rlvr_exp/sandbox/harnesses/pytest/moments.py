@@ -48,18 +48,19 @@ class Moments:
         """Whether a candidate is bound to what the reference did."""
         self.random = False
         """Whether the suite draws random numbers: the arguments differ from run to run, and so does the order."""
-        self._test, self._drawn = "", False
+        self.test, self.drawn = "", False
+        """The current test, and whether its arguments differ from run to run."""
         self._seen: dict[str, Counter[str]] = defaultdict(Counter)
         self._effects: dict[str, dict[str, Any]] = defaultdict(dict)
         self._count = 0
 
     def begins(self, test: str, drawn: bool) -> None:
         """A test begins. `drawn`: Hypothesis draws its arguments."""
-        self._test, self._drawn = test, drawn or self.random
+        self.test, self.drawn = test, drawn or self.random
 
     def spot(self, operation: str) -> str:
         """Where a request is about to be sent; empty if nothing depends on it."""
-        return f"{operation} at {self._line()} in {self._test or 'the suite'}" if self.recording or self.bound else ""
+        return f"{operation} at {self._line()} in {self.test or 'the suite'}" if self.recording or self.bound else ""
 
     def now(self, spot: str, arguments: Any, encode: Callable[[Any], str]) -> Moment:
         """The moment of a request there.
@@ -94,11 +95,16 @@ class Moments:
         found = (self._known.get(moment.spot) or {}).get(effect)
         if not _is_uneven(found):
             return found
-        if self._drawn:
+        if self.drawn:
             digest = moment.key.partition(" ")[0]
             same = [value for key, value in found.items() if key.partition(" ")[0] == digest]
             return (same or [*found.values()])[0]
         return found.get(moment.key)
+
+    def effects_of_reference(self, moment: Moment, prefix: str) -> list[str]:
+        """The effects that were recorded at this moment, of those that begin so."""
+        known = (self._known.get(moment.spot) or {}).items()
+        return [effect for effect, at in known if effect.startswith(prefix) and (not _is_uneven(at) or moment.key in at)]
 
     def knows(self, moment: Moment) -> bool:
         """Whether the reference's run had this moment."""

@@ -215,6 +215,7 @@ class Peer:
             while True:
                 message = self._channel.receive(conversation)
                 if message[1] not in (_ASKED, _IN_LOOP):
+                    self.rules.answered(self.moment)
                     value = self._result(message, place or Place())
                     return value if place is None else self.rules.believed(place, value, self.moment)
                 self._answer(message)
@@ -290,8 +291,12 @@ class Peer:
             return self.coroutines.awaited(target).__await__()
         if self.rules.refuses(target, name, args):
             return self._by_content(target, name, args)
+        self.rules.examine(target, name, args, partial(self._compares, target, name))
         place = self.rules.place(target, f".{name}", args)
         return self._request("special", name, target, args, {}, place)
+
+    def _compares(self, target: Any, name: str, other: Any) -> Any:
+        return self.request("special", name, target, (other,))
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
         """The answer of plain data with the object's content, if it has any."""

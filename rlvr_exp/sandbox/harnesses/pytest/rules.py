@@ -10,6 +10,8 @@ import enum
 import os
 import types
 import unittest.mock
+import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,6 +23,7 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     ROOT,
     SPECIAL,
     Bound,
+    Mirror,
     MirrorType,
     Place,
     state_of,
@@ -50,13 +53,17 @@ _OF_CLASSES = _OF_FUNCTIONS | frozenset(
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
 _RECORDS = ("logging.LogRecord", "argparse.Namespace")
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
-_OF_PLAIN = frozenset(name for kind in PLAIN_TYPES for name in dir(kind) if not name.startswith("__"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
 """Methods that compare a plain result with an expected value and answer yes or no."""
+_OF_PLAIN = {"equals"} | {name for kind in PLAIN_TYPES for name in dir(kind) if not name.startswith("__")}
 
 
 _NEVER = Moment()
 _GAVE, _CATCHES, _CHECKS, _LEFT_OUT = "an object", "failures caught", "own check", "not run to its end"
+_UNLIKE, _EXAMINED, _BORN = "unlike ", 300, 4
+"""So many comparisons of a run are examined, by so many objects."""
+_ENDS = "to its end: "
+"""Before the name of a function that asserts: the reference's run came to its end."""
 CHANGES = "~"
 """Behind a kind of state, or of an act on the suite's process: the reference did so."""
 WRAPS = "wraps a failure"
@@ -113,6 +120,7 @@ class Rules:
         """Of the reference's objects, those with examples."""
         self._about: set[type] = set()
         self._failed: list[AssertionError] = []
+        self._ended: set[tuple[Moment, str]] = set()
         self.managed: dict[str, list[tuple[int, int, list[int]]]] = {}
         """From `texts.managed_assertions`."""
         self.made: set[type] = set()
@@ -128,6 +136,11 @@ class Rules:
         """Whether the solution handed out a class that catches the suite's failures."""
         self.own = 0
         """Comparisons that the solution's own methods decided."""
+        self._born: dict[str, weakref.ref[Any]] = {}
+        """Objects of the solution by the request that gave them."""
+        self._births: Counter[str] = Counter()
+        self._compared: Counter[str] = Counter()
+        self._examining = False
 
     def profile(self) -> dict[str, Any]:
         """What the reference did in this run."""
@@ -198,6 +211,9 @@ class Rules:
         elif holds_object(value) and (place.refused or self._was_plain(place, moment)):
             self.wrong = self.wrong or f"{place.sites[0]} gave an object where the reference gives plain data"
             raise Wrong(self.wrong)
+        if moment.spot and isinstance(value, Mirror) and values.base_of(type(value)) is None:
+            self._births[moment.spot] += 1
+            self._born[f"{self._births[moment.spot]} {moment.spot}"] = weakref.ref(value)
         return value
 
     def _was_plain(self, place: Place, moment: Moment) -> bool:
@@ -228,6 +244,54 @@ class Rules:
             self.own += name in COMPARING and type(type(target)) is MirrorType
             return False
         return True
+
+    def examine(self, target: Any, name: str, args: tuple[Any, ...], ask: Callable[[Any], Any]) -> None:
+        """Before an object compares by its own `==` or `!=`, it compares with values that it cannot tell from the real one, and
+        that the reference's object is unlike. Without a reference: with two that nothing equals. Raises Wrong if it claims to
+        equal one of them, or both.
+
+        Args:
+            ask: the solution's answer for a value.
+        """
+        if name not in ("__eq__", "__ne__") or self._examining or self._compared.total() >= _EXAMINED:
+            return
+        spot = self.moments.spot(_KINDS[0])
+        self._compared[spot] += 1
+        moment = Moment(f"{self._compared[spot]} {spot}")
+
+        def claims(value: Any) -> bool:
+            try:
+                return ask(value) is (name == "__eq__")
+            except Exception:  # of the solution's method: it does not claim anything
+                return False
+
+        self._examining = True
+        try:
+            unlike = self._unlike(moment, target, args[0])
+            claimed = [key for key, value in unlike.items() if claims(value)]
+        finally:
+            self._examining = False
+        if self.recording:
+            for key in unlike.keys() - claimed:
+                self.moments.record(moment, _UNLIKE + key)
+        elif claimed and (self.bound or len(claimed) == len(unlike)):
+            self.wrong = self.wrong or f"{name} of an object of the solution claims what the reference's does not"
+            raise Wrong(self.wrong)
+
+    def _unlike(self, moment: Moment, target: Any, other: Any) -> dict[str, Any]:
+        """Values for `examine` by their keys: those that the reference's object is unlike, or, in its own run, all."""
+        if not (self.bound or self.recording):
+            return {} if other is None else {"None": None, "text": _UNLIKE}
+        given = {"None": None, "another": _another(other)}
+        if not self.moments.drawn:
+            born = {key: found for key, kept in self._born.items() if (found := kept()) is not None}
+            same = [(key, one) for key, one in born.items() if type(one) in (type(target), type(other))]
+            others = [one for one in same if one[1] is not target and one[1] is not other]
+            given |= dict(others[-_BORN if self.recording else 0 :])
+        if self.recording:
+            return given
+        wanted = [effect.removeprefix(_UNLIKE) for effect in self.moments.effects_of_reference(moment, _UNLIKE)]
+        return {key: given[key] for key in wanted if key in given}
 
     def _decides(self, target: Any, name: str) -> bool:
         """Whether an object's own methods of this kind decide about plain data: if the reference's did, or is not known."""
@@ -268,7 +332,7 @@ class Rules:
     # Effects on the suite's process
 
     def spot(self, operation: str) -> str:
-        return self.moments.spot(operation)
+        return "" if self._examining else self.moments.spot(operation)
 
     def moment(self, spot: str, arguments: Any, encode: Any) -> Moment:
         return self.moments.now(spot, arguments, encode)
@@ -396,6 +460,29 @@ class Rules:
         known."""
         return not (self.recording or self.bound) or self._reference_has(Moment(self.moments.spot(what)), _CHECKS)
 
+    def ended(self, function: str, moment: Moment) -> None:
+        """A function of the suite that asserts came to its end. `moment`: of the request that it serves; empty if it runs in
+        another thread or in an event loop, and so by itself."""
+        moment = moment if moment.spot else Moment(self.moments.test)
+        if self.recording:
+            self.moments.record(moment, _ENDS + function)
+        elif self.bound:
+            self._ended.add((moment, function))
+
+    def missed(self, moment: Moment) -> list[str]:
+        """Functions of the suite that assert, and that came to their ends at this moment in the reference's run alone."""
+        if not self.bound:
+            return []
+        wanted = [effect.removeprefix(_ENDS) for effect in self.moments.effects_of_reference(moment, _ENDS)]
+        found = [function for function in wanted if (moment, function) not in self._ended]
+        self._ended.difference_update([(moment, function) for function in wanted])
+        return found
+
+    def answered(self, moment: Moment) -> None:
+        """A request has its answer. It fails the test if it left out functions that assert."""
+        for function in self.missed(moment):
+            self._failed.append(Wrong(f"{function} asserts, and came to its end in the reference's run alone"))
+
     def leaves_out(self, test: str) -> bool:
         """Whether the test's own code need not run to its end, as in the reference's run."""
         return self._reference_has(Moment(test), _LEFT_OUT)
@@ -480,13 +567,29 @@ class Trusting:
     def nothing(self, *_: Any) -> None:
         """No rule."""
 
-    named = derived = met = settle = ask = allow = leaves = raised = skips = nothing
+    examine = named = derived = met = settle = ask = allow = leaves = raised = skips = answered = nothing
 
 
 def _is_solutions(value: Any) -> bool:
     if state_of(value) is not None or isinstance(value, Bound):
         return True
     return isinstance(value, enum.Enum) and state_of(type(value)) is not None
+
+
+def _another(value: Any, depth: int = 0) -> Any:
+    """Plain data of the same kind with another content; None of other values."""
+    kind = type(value)
+    if kind is bool:
+        return not value
+    if kind in (int, float):
+        return value + 1
+    if kind is str:
+        return f"{value}x"
+    if kind in (list, tuple) and value and depth < MAX_DEPTH:
+        return kind([*value[:-1], _another(value[-1], depth + 1)])
+    if kind is dict and value and depth < MAX_DEPTH:
+        return {key: _another(part, depth + 1) for key, part in value.items()}
+    return None
 
 
 def _kind_of(name: str) -> str:

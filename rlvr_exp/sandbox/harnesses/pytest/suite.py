@@ -11,10 +11,12 @@ this process, and nothing is guarded. Standard library and pytest only.
 import importlib
 import json
 import linecache
+import opcode
 import os
 import pickle
 import sys
 import tempfile
+import threading
 import types
 import unittest.mock  # noqa: F401  loaded here, at no cost in every fork
 from collections.abc import Callable
@@ -28,6 +30,7 @@ from rlvr_exp.sandbox.harnesses.pytest import texts
 from rlvr_exp.sandbox.harnesses.pytest.ambient import DRAWS, WORD, Ambient, Watched
 from rlvr_exp.sandbox.harnesses.pytest.doctests import Doctests
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
+from rlvr_exp.sandbox.harnesses.pytest.moments import Moment
 from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Gone, Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Rules, Trusting
 from rlvr_exp.sandbox.harnesses.pytest.texts import Given, settle, write_files
@@ -52,6 +55,7 @@ class Bridge:
         object.__setattr__(self._root, STATE, State(self._peer, 1, ROOT))
         self._module: _Solution | None = None
         self._doctests: Any = None
+        self._asserting: dict[tuple[str, str], bool] = {}
         self._own = own
         if job["threads"]:
             channel.watch()
@@ -69,6 +73,7 @@ class Bridge:
         folder = path.rpartition("/")[0]
         suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
         self.rules.managed = texts.managed_assertions(suite)
+        self._asserting = texts.asserting(suite)
         self.rules.moments.paths = frozenset(suite)
         self.rules.moments.random = not DRAWS.isdisjoint(self._job["words"])
 
@@ -88,6 +93,16 @@ class Bridge:
             )
             self._doctests.take_over()
         return self._module
+
+    def ended(self, path: str, key: str) -> None:
+        """A function of the suite came to its end."""
+        asynchronous = self._asserting.get((path, key))
+        if asynchronous is None:
+            return
+        by_itself = asynchronous or threading.current_thread() is not threading.main_thread()
+        moment = Moment() if by_itself else self._peer.moment
+        if moment.spot or by_itself:
+            self.rules.ended(f"{path.rpartition('/')[2]}:{key}", moment)
 
     def profile(self) -> dict[str, Any]:
         """What the reference did in this run."""
@@ -114,6 +129,10 @@ class Bridge:
         return names
 
 
+def _imports_star(frame: types.FrameType) -> bool:
+    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] in ("IMPORT_STAR", "CALL_INTRINSIC_1")
+
+
 def _is_module(name: str) -> bool:
     return name in _ALIASES or name in sys.stdlib_module_names
 
@@ -137,8 +156,9 @@ class _Solution(types.ModuleType):
         return peer.get(root, "__doc__")
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__all__":  # as a star import asks: what its module has already stays
-            there = sys._getframe(1).f_globals
+        asks = sys._getframe(1)
+        if name == "__all__" and _imports_star(asks):  # what its module has already stays
+            there = asks.f_globals
             rules, names = self.__dict__["@"][0].rules, self.__dict__["@shown"]
             return names if rules.bound or rules.recording else [one for one in names if one not in there]
         if name in ("__path__", "__wrapped__"):
@@ -312,11 +332,15 @@ class _Run:
     def _has_ended(self, file: str, key: str, value: Any = None) -> Any:
         """A function of the suite ends with this value."""
         self._ended.add((self._path(file), key))
+        if self._bridge is not None:
+            self._bridge.ended(self._path(file), key)
         return value
 
     def _ran_to_its_end(self, item: Any) -> bool:
-        """Whether the test's own code did, once at least, since the last call."""
+        """Whether the test's own code did, once at least, since the last call, and so did the suite's coroutines and threads."""
         ended, self._ended = self._ended, set()
+        if self._bridge is not None and self._bridge.rules.missed(Moment(sessions.name_of(item))):
+            return False
         code = getattr(_unwrapped(item), "__code__", None)
         ran = code is not None and (code.co_filename, texts.key_of(code.co_name, code.co_firstlineno)) in ended
         if ran or self._is_state_machine(item):

@@ -92,7 +92,7 @@ class _Watching(ast.NodeTransformer):
         return "bases" if any(isinstance(node, ast.Attribute) and node.attr in _BASES_OF for node in below) else ""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        key = ast.Constant(key_of(node.name, min([node.lineno, *(mark.lineno for mark in node.decorator_list)])))
+        key = ast.Constant(_key(node))
         self.generic_visit(node)
         _Ending(key).function(node)
         return node
@@ -101,7 +101,7 @@ class _Watching(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         self.generic_visit(node)
-        node.body = _placed(_call(ENDED, ast.Constant(key_of("<lambda>", node.lineno)), node.body), node.body)
+        node.body = _placed(_call(ENDED, ast.Constant(_key(node)), node.body), node.body)
         return node
 
 
@@ -172,6 +172,37 @@ def _asserts(node: ast.AST) -> bool:
     if isinstance(node, ast.Assert):
         return not isinstance(node.test, ast.Constant)
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("assert")
+
+
+def asserting(suite: Mapping[str, str]) -> dict[tuple[str, str], bool]:
+    """The functions that assert, themselves or by a function of the suite: path and key, and whether it is asynchronous."""
+    functions = [
+        (path, node)
+        for path, text in suite.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    ]
+    found: dict[int, tuple[tuple[str, str], bool]] = {}
+    names: set[str] = set()
+    while True:
+        new = [(path, node) for path, node in functions if id(node) not in found and _asserts_by(node, names)]
+        if not new:
+            return dict(found.values())
+        found |= {id(node): ((path, _key(node)), isinstance(node, ast.AsyncFunctionDef)) for path, node in new}
+        names |= {node.name for _, node in new if not isinstance(node, ast.Lambda)}
+
+
+def _asserts_by(function: ast.AST, names: set[str]) -> bool:
+    called = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+    words = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called}
+    asserts = any(_asserts(node) for node in ast.walk(function)) or any(word.startswith("assert") for word in words)
+    return asserts or not words.isdisjoint(names)
+
+
+def _key(node: Any) -> str:
+    if isinstance(node, ast.Lambda):
+        return key_of("<lambda>", node.lineno)
+    return key_of(node.name, min([node.lineno, *(mark.lineno for mark in node.decorator_list)]))
 
 
 class Evaluating:

@@ -510,7 +510,8 @@ class Shared:
 
     def code(self, value: Any, label: str = "") -> Any:
         """A value that crosses by itself. `label`: how, for `apply`. Raises Unbridgeable."""
-        if type(value) not in CHANGING and not _is_array(value):
+        kind = type(value)
+        if (kind not in CHANGING and not _is_array(value)) or (kind is types.SimpleNamespace and not is_data(vars(value))):
             return self._values.code(value)
         number = self._numbers.get(id(value))
         if number is not None:
@@ -586,7 +587,7 @@ class Shared:
 
 def put(target: Any, content: Any) -> None:
     """Make one container equal to another of its kind, in place."""
-    if type(target) is not type(content):
+    if type(target) is not type(content) or target is content:
         return
     if isinstance(target, dict):
         merged = {key: _kept(target[key], item) if key in target else item for key, item in content.items()}
