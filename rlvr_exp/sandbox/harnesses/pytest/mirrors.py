@@ -208,6 +208,11 @@ def _checked(kind: Any, what: str, value: Any) -> bool:
     return type.__getattribute__(kind, "__dict__").get(CHECKS, False) and state_of(kind).link.is_kind(what, value, kind)
 
 
+def compares(value: Any) -> bool:
+    """Whether it is an instance of a class of the other process that has its own `==`."""
+    return type(type(value)) is MirrorType and isinstance(_found(type(value), "__eq__"), Method)
+
+
 def shadow_of(kind: Any) -> type | None:
     """The library's class that instances of a mirror claim to derive from."""
     return type.__getattribute__(kind, "__dict__").get(SHADOW)

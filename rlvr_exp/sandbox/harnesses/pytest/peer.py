@@ -203,7 +203,7 @@ class Peer:
             self.request(what, name, target, (*args[:-3], None, None, None), kwargs)
             return False
         released, self._released = self._released, []  # before coding anything that could be dropped meanwhile
-        code, spot = self._shared.code, self.rules.spot(f"{what} {name}".strip() if type(name) is str else what)
+        code, spot = self._shared.code, self.rules.spot(what, target, name)
         given = [code(arg, f"argument {at} of {spot}") for at, arg in enumerate(args, 1)]
         named = [[key, code(arg, f"argument {key} of {spot}")] for key, arg in kwargs.items()]
         coded = [None if target is None else self.values.code(target), name, given, named]

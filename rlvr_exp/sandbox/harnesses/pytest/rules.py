@@ -10,7 +10,6 @@ import enum
 import os
 import types
 import unittest.mock
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,9 +22,9 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     ROOT,
     SPECIAL,
     Bound,
-    Mirror,
     MirrorType,
     Place,
+    compares,
     state_of,
 )
 from rlvr_exp.sandbox.harnesses.pytest.moments import Moment, Moments, Snapshot
@@ -61,7 +60,7 @@ _OF_PLAIN = {"equals"} | {name for kind in PLAIN_TYPES for name in dir(kind) if 
 _NEVER = Moment()
 _GAVE, _CATCHES, _CHECKS, _LEFT_OUT = "an object", "failures caught", "own check", "not run to its end"
 _UNLIKE, _EXAMINED, _BORN = "unlike ", 300, 4
-"""So many comparisons of a run are examined, by so many objects."""
+"""So many comparisons of a run are examined, each by so many objects; so many are kept for it."""
 _ENDS = "to its end: "
 """Before the name of a function that asserts: the reference's run came to its end."""
 CHANGES = "~"
@@ -136,8 +135,10 @@ class Rules:
         """Whether the solution handed out a class that catches the suite's failures."""
         self.own = 0
         """Comparisons that the solution's own methods decided."""
-        self._born: dict[str, weakref.ref[Any]] = {}
-        """Objects of the solution by the request that gave them."""
+        self.keeps = False
+        """Whether objects of the solution that compare may live longer than the suite holds them."""
+        self._born: dict[str, Any] = {}
+        """Such objects by the request that gave them."""
         self._births: Counter[str] = Counter()
         self._compared: Counter[str] = Counter()
         self._examining = False
@@ -211,9 +212,9 @@ class Rules:
         elif holds_object(value) and (place.refused or self._was_plain(place, moment)):
             self.wrong = self.wrong or f"{place.sites[0]} gave an object where the reference gives plain data"
             raise Wrong(self.wrong)
-        if moment.spot and isinstance(value, Mirror) and values.base_of(type(value)) is None:
+        if self.keeps and moment.spot and compares(value) and len(self._born) < _EXAMINED:
             self._births[moment.spot] += 1
-            self._born[f"{self._births[moment.spot]} {moment.spot}"] = weakref.ref(value)
+            self._born[f"{self._births[moment.spot]} {moment.spot}"] = value
         return value
 
     def _was_plain(self, place: Place, moment: Moment) -> bool:
@@ -284,8 +285,7 @@ class Rules:
             return {} if other is None else {"None": None, "text": _UNLIKE}
         given = {"None": None, "another": _another(other)}
         if not self.moments.drawn:
-            born = {key: found for key, kept in self._born.items() if (found := kept()) is not None}
-            same = [(key, one) for key, one in born.items() if type(one) in (type(target), type(other))]
+            same = [(key, one) for key, one in self._born.items() if type(one) in (type(target), type(other))]
             others = [one for one in same if one[1] is not target and one[1] is not other]
             given |= dict(others[-_BORN if self.recording else 0 :])
         if self.recording:
@@ -331,8 +331,13 @@ class Rules:
 
     # Effects on the suite's process
 
-    def spot(self, operation: str) -> str:
-        return "" if self._examining else self.moments.spot(operation)
+    def spot(self, what: str, target: Any, name: Any) -> str:
+        """Where a request is about to be sent. Of a function, with its first name: a line may call several."""
+        if self._examining or not (self.bound or self.recording):
+            return ""
+        if what == "call" and isinstance(target, (type, types.FunctionType)) and (state := state_of(target)) is not None:
+            name = (*state.place.sites, "?")[0]
+        return self.moments.spot(f"{what} {name}".strip() if type(name) is str else what)
 
     def moment(self, spot: str, arguments: Any, encode: Any) -> Moment:
         return self.moments.now(spot, arguments, encode)
@@ -534,7 +539,7 @@ class Rules:
 class Trusting:
     """The solution's process accepts whatever the suite sends, and serves every request."""
 
-    def spot(self, operation: str) -> str:
+    def spot(self, what: str, target: Any, name: Any) -> str:
         return ""
 
     def moment(self, spot: str, arguments: Any, encode: Any) -> Moment:

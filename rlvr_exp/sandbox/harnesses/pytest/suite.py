@@ -14,6 +14,7 @@ import linecache
 import opcode
 import os
 import pickle
+import re
 import sys
 import tempfile
 import threading
@@ -37,6 +38,8 @@ from rlvr_exp.sandbox.harnesses.pytest.texts import Given, settle, write_files
 
 _DEPTH = 3000
 """Frames that a suite may nest: alternating callbacks and calls take several each."""
+_LIVES = re.compile(r"\b(del|finalize|gc|getrefcount|tracemalloc|weakref|Weak\w+)\b")
+"""Suites that may notice how long an object lives."""
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
@@ -75,6 +78,7 @@ class Bridge:
         self.rules.managed = texts.managed_assertions(suite)
         self._asserting = texts.asserting(suite)
         self.rules.moments.paths = frozenset(suite)
+        self.rules.keeps = not any(map(_LIVES.search, suite.values()))
         self.rules.moments.random = not DRAWS.isdisjoint(self._job["words"])
 
         def elsewhere(what: str, args: tuple[Any, ...]) -> Any:
