@@ -291,12 +291,9 @@ class Peer:
             return self.coroutines.awaited(target).__await__()
         if self.rules.refuses(target, name, args):
             return self._by_content(target, name, args)
-        self.rules.examine(target, name, args, partial(self._compares, target, name))
+        self.rules.examine(target, name, args, lambda other: self.request("special", name, target, (other,)))
         place = self.rules.place(target, f".{name}", args)
         return self._request("special", name, target, args, {}, place)
-
-    def _compares(self, target: Any, name: str, other: Any) -> Any:
-        return self.request("special", name, target, (other,))
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
         """The answer of plain data with the object's content, if it has any."""
@@ -314,7 +311,10 @@ class Peer:
 
     def is_kind(self, what: str, value: Any, kind: Any) -> bool:
         """Whether a class that checks by itself says so."""
-        return self.rules.checks(what) and self.request(what, "", kind, (value,)) is True
+        if not self.rules.checks(what):
+            return False
+        self.rules.examine(kind, what, (value,), lambda other: self.request(what, "", kind, (other,)))
+        return self.request(what, "", kind, (value,)) is True
 
     def skips(self, trace: types.TracebackType | None) -> bool:
         """Whether an exception that a context manager swallows prevented an assertion."""

@@ -61,6 +61,8 @@ _NEVER = Moment()
 _GAVE, _CATCHES, _CHECKS, _LEFT_OUT = "an object", "failures caught", "own check", "not run to its end"
 _UNLIKE, _EXAMINED, _BORN = "unlike ", 300, 4
 """So many comparisons of a run are examined, each by so many objects; so many are kept for it."""
+_CLAIMS = {"__eq__": True, "__ne__": False, "isinstance": True}
+"""What an operation answers if two things are alike."""
 _ENDS = "to its end: "
 """Before the name of a function that asserts: the reference's run came to its end."""
 CHANGES = "~"
@@ -249,20 +251,20 @@ class Rules:
     def examine(self, target: Any, name: str, args: tuple[Any, ...], ask: Callable[[Any], Any]) -> None:
         """Before an object compares by its own `==` or `!=`, it compares with values that it cannot tell from the real one, and
         that the reference's object is unlike. Without a reference: with two that nothing equals. Raises Wrong if it claims to
-        equal one of them, or both.
+        equal one of them, or both. The same for a class that decides by itself what its instances are.
 
         Args:
             ask: the solution's answer for a value.
         """
-        if name not in ("__eq__", "__ne__") or self._examining or self._compared.total() >= _EXAMINED:
+        if name not in _CLAIMS or self._examining or self._compared.total() >= _EXAMINED:
             return
-        spot = self.moments.spot(_KINDS[0])
+        spot = self.moments.spot(_KINDS[0] if name != "isinstance" else name)
         self._compared[spot] += 1
         moment = Moment(f"{self._compared[spot]} {spot}")
 
         def claims(value: Any) -> bool:
             try:
-                return ask(value) is (name == "__eq__")
+                return ask(value) is _CLAIMS[name]
             except Exception:  # of the solution's method: it does not claim anything
                 return False
 

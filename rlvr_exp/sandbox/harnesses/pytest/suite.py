@@ -8,6 +8,7 @@ the reference), ["profile", what the reference did], ["decided", own, all], ["do
 this process, and nothing is guarded. Standard library and pytest only.
 """
 
+import ast
 import importlib
 import json
 import linecache
@@ -58,7 +59,7 @@ class Bridge:
         object.__setattr__(self._root, STATE, State(self._peer, 1, ROOT))
         self._module: _Solution | None = None
         self._doctests: Any = None
-        self._asserting: dict[tuple[str, str], bool] = {}
+        self.assertions = texts.assertions_of({})
         self._own = own
         if job["threads"]:
             channel.watch()
@@ -75,8 +76,9 @@ class Bridge:
         shown = self._peer.request("load")
         folder = path.rpartition("/")[0]
         suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
-        self.rules.managed = texts.managed_assertions(suite)
-        self._asserting = texts.asserting(suite)
+        trees = {path: ast.parse(text) for path, text in suite.items()}
+        self.rules.managed = texts.managed_assertions(trees)
+        self.assertions = texts.assertions_of(trees)
         self.rules.moments.paths = frozenset(suite)
         self.rules.keeps = not any(map(_LIVES.search, suite.values()))
         self.rules.moments.random = not DRAWS.isdisjoint(self._job["words"])
@@ -84,7 +86,7 @@ class Bridge:
         def elsewhere(what: str, args: tuple[Any, ...]) -> Any:
             return self.rules.believed(self.rules.place(None, what), self._peer.request(what, "", None, args))
 
-        texts.Evaluating(suite, elsewhere).take_over()
+        texts.Evaluating(trees, elsewhere).take_over()
         # The names of the solution that the suite's text reads and does not bind.
         read = set(self._job["stars"])
         stars = [name for name in dict.fromkeys(shown) if name in read and not _is_module(name)]
@@ -100,10 +102,9 @@ class Bridge:
 
     def ended(self, path: str, key: str) -> None:
         """A function of the suite came to its end."""
-        asynchronous = self._asserting.get((path, key))
-        if asynchronous is None:
+        if (path, key) not in self.assertions.all:
             return
-        by_itself = asynchronous or threading.current_thread() is not threading.main_thread()
+        by_itself = (path, key) in self.assertions.asynchronous or threading.current_thread() is not threading.main_thread()
         moment = Moment() if by_itself else self._peer.moment
         if moment.spot or by_itself:
             self.rules.ended(f"{path.rpartition('/')[2]}:{key}", moment)
@@ -341,13 +342,16 @@ class _Run:
         return value
 
     def _ran_to_its_end(self, item: Any) -> bool:
-        """Whether the test's own code did, once at least, since the last call, and so did the suite's coroutines and threads."""
+        """Whether the test's own code did, once at least, since the last call. If all its assertions are in other functions, one
+        of them did, too; so did the coroutines and threads that did in the reference's run."""
         ended, self._ended = self._ended, set()
         if self._bridge is not None and self._bridge.rules.missed(Moment(sessions.name_of(item))):
             return False
         code = getattr(_unwrapped(item), "__code__", None)
-        ran = code is not None and (code.co_filename, texts.key_of(code.co_name, code.co_firstlineno)) in ended
-        if ran or self._is_state_machine(item):
+        key = (code.co_filename, texts.key_of(code.co_name, code.co_firstlineno)) if code is not None else ("", "")
+        if self._bridge is not None and not self._bridge.assertions.ran(key, ended):
+            return False
+        if key in ended or self._is_state_machine(item):
             return True
         return self._bridge is not None and self._bridge.rules.leaves_out(sessions.name_of(item))
 

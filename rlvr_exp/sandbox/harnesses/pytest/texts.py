@@ -18,7 +18,8 @@ import sys
 import tempfile
 import types
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
@@ -156,11 +157,11 @@ def transform(tree: ast.Module) -> None:
     _Watching(bound, {alias.asname: alias.name for alias in aliases if alias.asname}).visit(tree)
 
 
-def managed_assertions(suite: Mapping[str, str]) -> dict[str, list[tuple[int, int, list[int]]]]:
+def managed_assertions(suite: Mapping[str, ast.Module]) -> dict[str, list[tuple[int, int, list[int]]]]:
     """By path: first and last line of each `with` block, and the last lines of its assertions."""
     found: dict[str, list[tuple[int, int, list[int]]]] = {}
-    for path, text in suite.items():
-        blocks = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.With, ast.AsyncWith))]
+    for path, tree in suite.items():
+        blocks = [node for node in ast.walk(tree) if isinstance(node, (ast.With, ast.AsyncWith))]
         found[path] = [
             (block.lineno, block.end_lineno, [node.end_lineno for node in ast.walk(block) if _asserts(node)])
             for block in blocks
@@ -171,32 +172,63 @@ def managed_assertions(suite: Mapping[str, str]) -> dict[str, list[tuple[int, in
 def _asserts(node: ast.AST) -> bool:
     if isinstance(node, ast.Assert):
         return not isinstance(node.test, ast.Constant)
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("assert")
+    func = node.func if isinstance(node, ast.Call) else None
+    return getattr(func, "attr", getattr(func, "id", "")).startswith("assert")
 
 
-def asserting(suite: Mapping[str, str]) -> dict[tuple[str, str], bool]:
-    """The functions that assert, themselves or by a function of the suite: path and key, and whether it is asynchronous."""
-    functions = [
-        (path, node)
-        for path, text in suite.items()
-        for node in ast.walk(ast.parse(text))
+@dataclass(frozen=True)
+class Assertions:
+    """The functions of a suite that assert, themselves or by a function of the suite, as (path, key)."""
+
+    all: frozenset[tuple[str, str]]
+    own: frozenset[tuple[str, str]]
+    """Those that assert, or catch, in their own text, apart from functions within it."""
+    asynchronous: frozenset[tuple[str, str]]
+
+    def ran(self, test: tuple[str, str], ended: Set[tuple[str, str]]) -> bool:
+        """Whether a function that asserts is among those that ended, if all assertions of a test are in such functions."""
+        return test not in self.all or test in self.own or not self.all.isdisjoint(ended - {test})
+
+
+def assertions_of(suite: Mapping[str, ast.Module]) -> Assertions:
+    """Of a suite's files, by path."""
+    functions = {
+        (path, _key(node)): node
+        for path, tree in suite.items()
+        for node in ast.walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-    ]
-    found: dict[int, tuple[tuple[str, str], bool]] = {}
+    }
+    found: set[tuple[str, str]] = set()
     names: set[str] = set()
-    while True:
-        new = [(path, node) for path, node in functions if id(node) not in found and _asserts_by(node, names)]
-        if not new:
-            return dict(found.values())
-        found |= {id(node): ((path, _key(node)), isinstance(node, ast.AsyncFunctionDef)) for path, node in new}
-        names |= {node.name for _, node in new if not isinstance(node, ast.Lambda)}
+    while new := [key for key, node in functions.items() if key not in found and _asserts_by(node, names)]:
+        found.update(new)
+        names.update(key.partition(" ")[2] for _, key in new)
+    own = {key for key in found if any(map(_decides, _own_nodes(functions[key])))}
+    asynchronous = {key for key in found if isinstance(functions[key], ast.AsyncFunctionDef)}
+    return Assertions(frozenset(found), frozenset(own), frozenset(asynchronous))
 
 
 def _asserts_by(function: ast.AST, names: set[str]) -> bool:
-    called = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
-    words = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called}
-    asserts = any(_asserts(node) for node in ast.walk(function)) or any(word.startswith("assert") for word in words)
-    return asserts or not words.isdisjoint(names)
+    return any(_asserts(node) or _named(node) in names for node in ast.walk(function))
+
+
+def _named(node: ast.AST) -> str:
+    """The name of a function, by itself or of `self`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _decides(node: ast.AST) -> bool:
+    name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    return _asserts(node) or name in _CATCHING or name in ("fail", "warns") or isinstance(node, ast.Raise)
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield node
+            yield from _own_nodes(node)
 
 
 def _key(node: Any) -> str:
@@ -209,12 +241,12 @@ class Evaluating:
     """Replacements of `eval`, `exec` and `compile` for calls by the suite, under whatever name.
 
     Args:
-        suite: its texts by their paths, whose constants are evaluated as usual.
+        suite: its files by their paths, whose constants are evaluated as usual.
         elsewhere: sends a request to the solution's process: ("eval" or "exec", text and namespaces).
     """
 
-    def __init__(self, suite: Mapping[str, str], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
-        parts = (node for text in suite.values() for node in ast.walk(ast.parse(text)))
+    def __init__(self, suite: Mapping[str, ast.Module], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
+        parts = (node for tree in suite.values() for node in ast.walk(tree))
         self._own = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
         self._paths, self._elsewhere = frozenset(suite), elsewhere
 
