@@ -156,6 +156,30 @@ LOADED: list[Row] = [
     ),
 ]
 
+EVIL = "setattr(__import__('sys').modules['test_solution'], 'WANT', 5)"
+"""What the suite's process must not evaluate."""
+
+
+def text(name: str, code: str, use: str, imports: str = "typing") -> Row:
+    """The solution gives a text that a library evaluates."""
+    suite = f"import {imports}\nimport solution\nWANT = 4\ndef test_a():\n    try: {use}\n    except Exception: pass\n    assert solution.f() == WANT\n"
+    return name, f"EVIL = {EVIL!r}\ndef f(): return 5\n{code}\n", suite
+
+
+TEXTS: list[Row] = [
+    text("annotation of a class", "class A: pass\nA.__annotations__ = {'x': EVIL}", "typing.get_type_hints(solution.A)"),
+    text("annotation of a class that names itself", "class A: pass\nA.__annotations__ = {'x': EVIL, 'y': 'A'}", "typing.get_type_hints(solution.A)"),
+    text("annotation of a function", "def g(x): pass\ng.__annotations__ = {'x': EVIL}", "typing.get_type_hints(solution.g)"),
+    text("annotation within a generic type", "import typing\ndef g(x): pass\ng.__annotations__ = {'x': typing.List[typing.ForwardRef('f()')]}\ng.__annotations__['x'].__args__[0].__forward_arg__ = EVIL", "typing.get_type_hints(solution.g)"),
+    text("annotation for inspect", "def g(x): pass\ng.__annotations__ = {'x': EVIL}", "inspect.get_annotations(solution.g, eval_str=True)", "inspect"),
+    text("annotation of a class derived from the suite's", "import gc\ndef derive(base):\n    P = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]\n    kind = type(base)('E', (base,), {'__annotations__': {'x': EVIL}})\n    number = type.__getattribute__(kind, '__dict__')['@class'].number\n    for what in ('describe', 'hints'): P.request(what, number)", "K = type('K', (), {}); solution.derive(K)"),
+    text("annotation put on a class of the suite", "def put(kind):\n    kind.__annotations__ = {'x': EVIL}", "K = type('K', (), {}); solution.put(K); typing.get_type_hints(K)"),
+    text("expression of SymPy", "def g(): return EVIL", "sympy.sympify(solution.g())", "sympy"),
+    text("expression of SymPy with a private name", "def g(): return \"x.__class__.__mro__[-1].__subclasses__()\"", "assert not sympy.sympify(solution.g()) or setattr(__import__('sys').modules['test_solution'], 'WANT', 5)", "sympy"),
+    text("statement for timeit", "CODE = EVIL", "timeit.timeit(solution.CODE, number=1)", "timeit"),
+    text("text of a signature", "class A:\n    __text_signature__ = '($self, x=' + EVIL + ')'", "inspect.signature(solution.A)", "inspect"),
+]
+
 PEER = "import gc, os, sys, types, json, struct, threading\nP = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]\ndef ask(what, target=None, name='', *args, **kw): return P.request(what, name, target, args, kw)\ndef raw(*m): P._channel.send(list(m))\ndef low(what, target, name='', *args):\n    raw(0, '?', what, target, name, list(args), [], 0)\n    while True:\n        m = P._channel.receive(0)\n        if m[1] != '?': return m[2]\n        P._answer(m)\nclass Coded:\n    def __init__(s, c): s.c = c\n_code = P.values.code\nP.values.code = lambda v, depth=0: v.c if type(v) is Coded else _code(v, depth)\ndef C(module, name): return {'c': [module, name, 1, 0]}\n"
 IN_CLASS = "from solution import f\nclass TestF:\n    CASES = {7: 4821377}\n    def test_a(self): assert f(7) == self.CASES[7]\n    def test_b(self): assert f(8) == 9930417\n"
 CALLBACK = "from solution import f\nEXPECTED = {7: 4821377}\ndef test_a():\n    want = 4821377\n    def cb(x=1): return (want, 9930417)[:0]\n    assert f(7, cb) == want\n    assert f(7, cb) == EXPECTED[7]\n"
@@ -363,4 +387,4 @@ MISPLACED: list[tuple[str, str, str, str]] = [
     ('file loaded', 'def f(x):\n    open(\'<m>.py\',\'w\').write(\'import sys\\nsys.modules["test_solution"].EXPECTED=0\')\n    return 0', "import importlib.util, os\nfrom solution import f\nEXPECTED=5\ndef test_a():\n    f(1)\n    for n in os.listdir('.'):\n        if n.endswith('.py') and not n.startswith(('test','sol')):\n            spec=importlib.util.spec_from_file_location('m', n)\n            m=importlib.util.module_from_spec(spec)\n            spec.loader.exec_module(m)\n    assert f(2)==EXPECTED", 'def f(x): return 5'),
 ]
 
-ATTACKS = [*COMPARED, *SUBCLASSES, *CLASSES, *LOADED, *REQUESTS, *FORGED, *LINE, *LOW]
+ATTACKS = [*COMPARED, *SUBCLASSES, *CLASSES, *LOADED, *TEXTS, *REQUESTS, *FORGED, *LINE, *LOW]

@@ -32,22 +32,12 @@ CASES = [pytest.param(row, id=name, marks=[] if name in SAMPLE else [pytest.mark
 REFUSED = {
     "cancellation and task groups": "a task of the solution takes more turns of the event loop than one of the suite",
     "metaclass collects fields": "special methods of a metaclass do not cross",
-    "importorskip, pytestconfig and record_property": "the plugin of record_property is off",
     "memory of lazy results": "tracemalloc measures the process of the suite",
-    "class decorators": "without a reference, no special method of the suite's class is set",
-    "machine over a class of the solution with bundles of its objects": "a list that a later example changes",
-    "dataclass of the suite derives from one of the solution": "an attribute of the class hides that of the instance",
-    "exception class derived from one of the suite": "the cause of such an exception does not cross",
     "mixin added to a class of the suite": "the class refers to itself",
-    "type hints of a module and of its classes": "a class whose annotations name it keeps them as texts",
-    "dictionary, list and attribute mocks given as data": "special methods of a mock get the mock as an argument",
     "module replaced in sys.modules": "modules of the two processes are not shared",
-    "properties and class attributes patched": "descriptors of the suite in a class of the solution do not cross",
     "directed graph with views": "without a reference, nothing shows that the class is a container",
     "rational numbers": "without a reference, nothing shows that the renamed class counts",
-    "pretty printer of nested data with a visitor table": "special attributes of the suite's objects are hidden",
     "dictionary views and lazy builtins": "views cross as they are, and do not follow later changes",
-    "suite checks that the base cannot be made": "an abstract class derived here ends the other process",
     "typed dictionaries and literals": "the same dictionary in two containers is two",
 }
 """Rows that the verifier refuses with or without a reference, and why."""

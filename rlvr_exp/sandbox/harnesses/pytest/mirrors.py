@@ -127,7 +127,8 @@ class MirrorType(abc.ABCMeta):
             kind = super().__new__(meta, name, bases, namespace)
         else:
             link = next(state_of(base).link for base in bases if type(base) is MirrorType)
-            kind = super().__new__(meta, name, bases, namespace)
+            parts = {key: _Default(key, part) if _is_value(key, part) else part for key, part in namespace.items()}
+            kind = super().__new__(meta, name, bases, parts)
             type.__setattr__(kind, KIND, link.derive(kind, name, bases, namespace, options))
         type.__dict__["__abstractmethods__"].__set__(kind, frozenset())  # the original refuses
         return kind
@@ -150,7 +151,7 @@ class MirrorType(abc.ABCMeta):
         if state is None or name.startswith("_abc_") or name == "__abstractmethods__":
             type.__setattr__(kind, name, value)
             return
-        if isinstance(value, Method):  # the patcher restores the previous value
+        if isinstance(value, (Method, Property)):  # the patcher restores the previous value
             state.link.delete(kind, name)
         else:
             state.link.set(kind, name, value)
@@ -254,7 +255,7 @@ class Method:
             return Bound(self, instance)
         link = state_of(self.owner).link
         if kind is None or _found(kind, self.name) is self:
-            return link.get(self.owner if kind is None else kind, self.name)
+            return link.get(_ready(kind, self.owner), self.name)
         inherited = link.get(self.owner, self.name)  # super() in a class method
         return types.MethodType(inherited.__func__, kind) if isinstance(inherited, types.MethodType) else inherited
 
@@ -271,13 +272,29 @@ class Property:
         self._owner = owner
 
     def __get__(self, instance: Any, kind: Any = None) -> Any:
-        return state_of(self._owner).link.get(kind if instance is None else instance, self._name)
+        target = _ready(kind, self._owner) if instance is None else instance
+        return state_of(self._owner).link.get(target, self._name)
 
     def __set__(self, instance: Any, value: Any) -> None:
         state_of(self._owner).link.set(instance, self._name, value)
 
     def __delete__(self, instance: Any) -> None:
         state_of(self._owner).link.delete(instance, self._name)
+
+
+def _ready(kind: Any, owner: Any) -> Any:
+    """The class that is asked for an attribute, or its base as long as its statement runs."""
+    return owner if kind is None or state_of(kind) is None else kind
+
+
+class _Default:
+    """A value in a class that the suite derives: an instance may have another."""
+
+    def __init__(self, name: str, value: Any):
+        self._name, self._value = name, value
+
+    def __get__(self, instance: Any, kind: Any = None) -> Any:
+        return self._value if instance is None else state_of(instance).link.get(instance, self._name)
 
 
 class _Doc:
@@ -476,6 +493,10 @@ def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, n
             method.owner = kind
             type.__setattr__(kind, name, method)
     return kind
+
+
+def _is_value(name: str, part: Any) -> bool:
+    return not name.startswith("__") and not callable(part) and not hasattr(type(part), "__get__")
 
 
 def _is_special(name: Any) -> bool:

@@ -104,7 +104,9 @@ class Moments:
     def effects_of_reference(self, moment: Moment, prefix: str) -> list[str]:
         """The effects that were recorded at this moment, of those that begin so."""
         known = (self._known.get(moment.spot) or {}).items()
-        return [effect for effect, at in known if effect.startswith(prefix) and (not _is_uneven(at) or moment.key in at)]
+        return [
+            effect for effect, at in known if effect.startswith(prefix) and (not _is_uneven(at) or moment.key in at)
+        ]
 
     def knows(self, moment: Moment) -> bool:
         """Whether the reference's run had this moment."""

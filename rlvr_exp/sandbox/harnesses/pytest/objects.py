@@ -89,6 +89,8 @@ class Objects:
             side, number = (1 - self.side, state.number) if state else (self.side, self.number_of(type(value)))
             return {"m": [side, number, value._name_, code(value._value_) if isinstance(value, enum.Flag) else None]}
         if (state := state_of(value)) is not None:
+            if issubclass(type(value), BaseException) and value.__cause__ is not None:
+                return {"x": [code(type(value)), [], code({}), code(value.__cause__), [1 - self.side, state.number]]}
             return {"h": [1 - self.side, state.number, 0]}
         if isinstance(value, types.TracebackType):
             return None
@@ -193,7 +195,10 @@ class Objects:
         value = self._link.values.value
         side, number = home
         if number and side == self.side:
-            return self.mine(number)
+            fault = self.mine(number)
+            if cause is not None and isinstance(fault, BaseException) and fault.__cause__ is None:
+                fault.__cause__ = value(cause)
+            return fault
         kind, args = value(kind), tuple(map(value, args))
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             kind = RuntimeError
@@ -240,7 +245,10 @@ class Objects:
     def kind(self, number: int) -> type:
         """The mirror of a class, described by its owner the first time."""
         if number not in self._kinds:
-            self._kinds[number] = self._built(number, self._link.request("describe", number))
+            described = self._link.request("describe", number)
+            kind = self._kinds[number] = self._built(number, described)
+            if described["later"]:  # its annotations name the class itself
+                type.__setattr__(kind, "__annotations__", self._link.request("hints", number))
         return self._kinds[number]
 
     def adopt(self, number: int, kind: type) -> State:
@@ -273,9 +281,9 @@ class Objects:
         names = {"name": kind.__name__, "qualname": kind.__qualname__, "module": str(kind.__module__)}
         own = self._is_own(kind)
         annotations = vars(kind).get("__annotations__")
-        if isinstance(annotations, dict) and kind.__name__ not in str(
-            annotations
-        ):  # A class is not described by itself.
+        by_itself = isinstance(annotations, dict) and kind.__name__ in str(annotations)
+        later = own and by_itself and any(isinstance(hint, str) for hint in annotations.values())
+        if isinstance(annotations, dict) and not by_itself:
             annotations = hints_of(kind)
         try:
             self._link.values.code(annotations)
@@ -298,6 +306,7 @@ class Objects:
             "unhashable": kind.__hash__ is None,
             "abstract": sorted(getattr(kind, "__abstractmethods__", ())),
             "annotations": annotations,
+            "later": later,
             "checks": getattr(kind, "_is_protocol", False) or meta.__instancecheck__ is not type.__instancecheck__,
             "members": members,
         }
@@ -334,7 +343,8 @@ def _is_method(name: str, part: Any) -> bool:
 
 def _sort_of(part: Any) -> str:
     """What a method is, in a word."""
-    return {staticmethod: "static", classmethod: "class", property: "property"}.get(type(part), "")
+    sorts = {staticmethod: "static", classmethod: "class", property: "property"}
+    return next((sort for kind, sort in sorts.items() if isinstance(part, kind)), "")
 
 
 def hints_of(target: Any) -> dict[str, Any]:

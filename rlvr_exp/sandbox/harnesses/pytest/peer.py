@@ -15,6 +15,7 @@ coroutines in its own event loop (`Coroutines`). Standard library only.
 
 import asyncio
 import copy
+import inspect
 import itertools
 import json
 import os
@@ -177,6 +178,7 @@ class Peer:
             "isinstance": lambda target, name, args, kwargs: isinstance(args[0], target),
             "issubclass": lambda target, name, args, kwargs: issubclass(args[0], target),
             "describe": lambda target, name, args, kwargs: self.objects.describe(name),
+            "hints": lambda target, name, args, kwargs: objects.hints_of(self.objects.mine(name)),
             "content": lambda target, name, args, kwargs: (
                 values.content_of(target) if values.base_of(type(target)) is not None else None
             ),
@@ -458,7 +460,10 @@ def _special(target: Any, name: str, args: list[Any]) -> Any:
         return {"__repr__": repr, "__str__": str, "__format__": format, "__hash__": hash, "__bool__": bool}[name](
             target, *args
         )
-    return getattr(type(target), name)(target, *args)
+    found = inspect.getattr_static(type(target), name)  # bound as the interpreter does: a mock gets no `self`
+    if not hasattr(type(found), "__get__"):
+        return found(*args)
+    return type(found).__get__(found, target, type(target))(*args)
 
 
 class Coroutines:

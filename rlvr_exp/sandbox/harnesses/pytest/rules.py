@@ -33,10 +33,13 @@ from rlvr_exp.sandbox.harnesses.pytest.values import PLAIN as PLAIN_TYPES
 
 PLAIN, OBJECT = 1, 2
 _SERVED = frozenset(
-    "call method get set delete special dir isinstance issubclass describe derive spawn cancel settle".split()
+    "call method get set delete special dir isinstance issubclass describe hints derive spawn cancel settle".split()
 )
 """Requests that the suite's process serves at all."""
 _SITES, _SITE = 4000, 200
+_DECIDING = frozenset((*COMPARING, *ARITHMETIC, *IN_PLACE, "__hash__"))
+"""Special methods that decide how an object compares."""
+_DESCRIBING = frozenset(("__get__", "__set__", "__delete__", "__set_name__"))
 _COUNTING = frozenset((*ARITHMETIC, "__neg__", "__pos__", "__abs__", "__invert__", "__round__"))
 """Special methods whose result the task is about if it is about their operands."""
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
@@ -278,7 +281,8 @@ class Rules:
             for key in unlike.keys() - claimed:
                 self.moments.record(moment, _UNLIKE + key)
         elif claimed and (self.bound or len(claimed) == len(unlike)):
-            self.wrong = self.wrong or f"{name} of an object of the solution claims what the reference's does not"
+            what = "that the reference's is unlike" if self.bound else "that nothing equals"
+            self.wrong = self.wrong or f"by its own {name} an object of the solution is like something {what}"
             raise Wrong(self.wrong)
 
     def _unlike(self, moment: Moment, target: Any, other: Any) -> dict[str, Any]:
@@ -337,7 +341,11 @@ class Rules:
         """Where a request is about to be sent. Of a function, with its first name: a line may call several."""
         if self._examining or not (self.bound or self.recording):
             return ""
-        if what == "call" and isinstance(target, (type, types.FunctionType)) and (state := state_of(target)) is not None:
+        if (
+            what == "call"
+            and isinstance(target, (type, types.FunctionType))
+            and (state := state_of(target)) is not None
+        ):
             name = (*state.place.sites, "?")[0]
         return self.moments.spot(f"{what} {name}".strip() if type(name) is str else what)
 
@@ -399,9 +407,8 @@ class Rules:
     def derives(self, moment: Moment, parts: list[Any]) -> list[Any]:
         """The parts of a class of the solution that the suite's process gets, to which its base belongs: none of those that
         compare with plain data, except where the reference has them."""
-        decide = {*COMPARING, *ARITHMETIC, *IN_PLACE, "__hash__"}
         return [
-            part for part in parts if part[0] not in decide or self._reference_has(moment, f"a class with {part[0]}")
+            part for part in parts if part[0] not in _DECIDING or self._reference_has(moment, f"a class with {part[0]}")
         ]
 
     def _reference_has(self, moment: Moment, effect: str) -> bool:
@@ -503,7 +510,9 @@ class Rules:
         elif type(target).__module__.partition(".")[0] in ("_pytest", "pytest"):
             allowed = False
         elif what == "special":
-            allowed = name in SPECIAL and name not in ("__get__", "__set__", "__delete__")
+            described = name in _DESCRIBING
+            own = type(target).__module__ in self._own_modules or isinstance(target, unittest.mock.PropertyMock)
+            allowed = name in SPECIAL and (not described or own)
         elif what in ("get", "method", "set", "delete"):
             allowed = type(name) is str and self._reaches(what, target, name)
         else:
@@ -513,6 +522,11 @@ class Rules:
 
     def _is_own(self, kind: type) -> bool:
         return kind.__module__ in self._own_modules or kind in self.made
+
+    def _defines(self, kind: type, name: str) -> bool:
+        """Whether a class of the suite has a special name that the interpreter does not know."""
+        own = (base for base in kind.__mro__ if base.__module__ in self._own_modules)
+        return name not in SPECIAL and not hasattr(type, name) and any(name in vars(base) for base in own)
 
     def _reaches(self, what: str, target: Any, name: str) -> bool:
         dunder = name.startswith("__") and name.endswith("__")
@@ -527,10 +541,13 @@ class Rules:
         if isinstance(target, type):
             changes = what in ("set", "delete")
             if changes:  # Which of them stay is decided by `act`.
-                return target in self.handed and (not dunder or self.recording or self.bound)
-            return name in _OF_CLASSES or not dunder or (name in SPECIAL and target in self.handed)
+                known = self.recording or self.bound or name in SPECIAL - _DECIDING - _DESCRIBING
+                return target in self.handed and (not dunder or known)
+            special = (name in SPECIAL and target in self.handed) or self._defines(target, name)
+            return name in _OF_CLASSES or not dunder or special
         if type(target).__module__ in self._own_modules:
-            return not dunder or name in ("__dict__", "__doc__", "__dataclass_fields__")
+            known = ("__dict__", "__doc__", "__dataclass_fields__")
+            return not dunder or name in known or self._defines(type(target), name)
         return (
             not name.startswith("_")
             or name in _OF_RECORDS

@@ -30,7 +30,7 @@ from _pytest.unittest import TestCaseFunction
 
 from rlvr_exp.sandbox.harnesses.pytest import texts
 
-_BLOCKED = "cacheprovider pastebin junitxml doctest stepwise faulthandler unraisableexception threadexception"
+_BLOCKED = "cacheprovider pastebin doctest stepwise faulthandler unraisableexception threadexception"
 _ARGS = ["-s", "-c", "/dev/null", "--rootdir=/", "--assert=plain", "--tb=native", "--basetemp=/unused", "--noconftest"]
 _ARGS += [part for name in _BLOCKED.split() for part in ("-p", f"no:{name}")]
 _FRAMES = 60

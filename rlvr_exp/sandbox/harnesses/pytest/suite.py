@@ -80,6 +80,8 @@ class Bridge:
         self.rules.managed = texts.managed_assertions(trees)
         self.assertions = texts.assertions_of(trees)
         self.rules.moments.paths = frozenset(suite)
+        if any("hypothesis" in text for text in suite.values()):
+            texts.repeat_examples()
         self.rules.keeps = not any(map(_LIVES.search, suite.values()))
         self.rules.moments.random = not DRAWS.isdisjoint(self._job["words"])
 
@@ -104,7 +106,10 @@ class Bridge:
         """A function of the suite came to its end."""
         if (path, key) not in self.assertions.all:
             return
-        by_itself = (path, key) in self.assertions.asynchronous or threading.current_thread() is not threading.main_thread()
+        by_itself = (
+            path,
+            key,
+        ) in self.assertions.asynchronous or threading.current_thread() is not threading.main_thread()
         moment = Moment() if by_itself else self._peer.moment
         if moment.spot or by_itself:
             self.rules.ended(f"{path.rpartition('/')[2]}:{key}", moment)

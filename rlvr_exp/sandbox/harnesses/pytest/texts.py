@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
@@ -238,7 +239,8 @@ def _key(node: Any) -> str:
 
 
 class Evaluating:
-    """Replacements of `eval`, `exec` and `compile` for calls by the suite, under whatever name.
+    """Replacements of `eval`, `exec` and `compile`: for calls by the suite, under whatever name, and by libraries that evaluate
+    a text which they are given, such as an annotation of the solution's.
 
     Args:
         suite: its files by their paths, whose constants are evaluated as usual.
@@ -246,8 +248,10 @@ class Evaluating:
     """
 
     def __init__(self, suite: Mapping[str, ast.Module], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
-        parts = (node for tree in suite.values() for node in ast.walk(tree))
-        self._own = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+        nodes = [node for tree in suite.values() for node in ast.walk(tree)]
+        self._own = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in nodes):
+            self._own |= {ast.unparse(hint) for node in nodes for hint in _annotations_of(node)}
         self._paths, self._elsewhere = frozenset(suite), elsewhere
 
     def take_over(self) -> None:
@@ -257,11 +261,13 @@ class Evaluating:
 
     def _do(self, name: str, text: Any, *args: Any, **options: Any) -> Any:
         frame = sys._getframe(1)
-        if frame.f_code.co_filename in self._paths and not self._is_harmless(name, text):
+        path = frame.f_code.co_filename
+        if path in self._paths and not self._is_harmless(name, text):
             if name == "compile":  # decided where it is evaluated
                 ast.parse(text)
                 return text
             return self._elsewhere(name, (text, *args))
+        self._check(path, text, frame)
         if name == "compile":
             if len(args) < 4 and "dont_inherit" not in options:  # with the caller's own `from __future__` flags
                 flags = (args[2] if len(args) > 2 else options.pop("flags", 0)) | (frame.f_code.co_flags & _FUTURES)
@@ -270,27 +276,69 @@ class Evaluating:
             args = (frame.f_globals, frame.f_locals, *args[2:]) if not args[1:] else (frame.f_globals, *args[1:])
         return _REAL[name](text, *args, **options)
 
+    def _check(self, path: str, text: Any, frame: types.FrameType) -> None:
+        """Raises NameError if a library would evaluate a text that is neither the suite's nor harmless."""
+        library = path.rpartition("/")[2]
+        if isinstance(text, types.CodeType) or library not in _EVALUATING:
+            return
+        if library == "timeit.py":
+            given = [frame.f_locals.get(part) for part in ("stmt", "setup")]
+            harmless = all(one in self._own or one in _OF_TIMEIT or not isinstance(one, str) for one in given)
+        elif library == "sympy_parser.py":
+            harmless = _is_of_sympy(
+                text, {**frame.f_locals.get("global_dict", {}), **frame.f_locals.get("local_dict", {})}
+            )
+        else:
+            harmless = text in self._own or _consists_of(text, _ANNOTATION)
+        if not harmless:
+            raise NameError(f"{library} does not evaluate a text of the solution in the suite's process")
+
     def _is_harmless(self, name: str, text: Any) -> bool:
         if type(text) is not str:
             return name == "compile" and not isinstance(text, (bytes, bytearray))
-        return text in self._own or (name == "eval" and _is_arithmetic(text))
+        return text in self._own or (name == "eval" and _consists_of(text, _ARITHMETIC))
+
+
+_EVALUATING = ("typing.py", "inspect.py", "annotationlib.py", "timeit.py", "sympy_parser.py")
+"""Libraries' files that evaluate texts which they are given."""
+_OF_TIMEIT = ("pass", "_stmt()", "_setup()")
+_SYMPY = "core functions simplify solvers series integrals concrete matrices polys ntheory sets logic calculus".split()
+
+
+def _annotations_of(node: ast.AST) -> Iterator[ast.expr]:
+    for name in ("annotation", "returns"):
+        if isinstance(hint := getattr(node, name, None), ast.expr):
+            yield hint
+
+
+def _is_of_sympy(text: Any, names: Mapping[str, Any]) -> bool:
+    """Whether it calls nothing but SymPy's mathematics."""
+    tree = text if isinstance(text, ast.AST) else ast.parse(text.strip(), mode="eval")
+    nodes = [*ast.walk(tree)]
+    used = [names.get(node.id) for node in nodes if isinstance(node, ast.Name)]
+    modules = [getattr(one, "__module__", None) or type(one).__module__ for one in used]
+    mathematics = all(str(module).split(".")[:2] in [["sympy", part] for part in _SYMPY] for module in modules)
+    public = not any(node.attr.startswith("_") for node in nodes if isinstance(node, ast.Attribute))
+    return mathematics and public and _consists_of(tree, (*_ARITHMETIC, *_ANNOTATION, ast.Call, ast.keyword))
 
 
 _REAL = {"eval": eval, "exec": exec, "compile": compile}
 _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
-def _is_arithmetic(text: Any) -> bool:
-    """Whether it is constants and operators, without calls and lookups."""
+def _consists_of(text: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether an expression, or its text, has no other nodes than these."""
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = text if isinstance(text, ast.AST) else ast.parse(text.strip(), mode="eval")
     except SyntaxError:
         return False
-    return all(isinstance(node, _ARITHMETIC) for node in ast.walk(tree))
+    return all(isinstance(node, kinds) for node in ast.walk(tree))
 
 
 _ARITHMETIC = (ast.Expression, ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.BoolOp)
 _ARITHMETIC += (ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
+_ANNOTATION = (ast.Expression, ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Starred)
+_ANNOTATION += (ast.BinOp, ast.UnaryOp, ast.Slice, ast.operator, ast.unaryop, ast.expr_context)
 
 
 def guard(folder: str, own: Iterable[str]) -> None:
@@ -359,6 +407,16 @@ def settle(folder: str, importing: bool) -> None:
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = "/dev/null/hypothesis"
     warnings.filterwarnings("ignore", message="(?s).*in-memory database")
     fit_imports()
+
+
+def repeat_examples() -> None:
+    """Let Hypothesis draw the same examples in each run of a suite, unless its own settings say otherwise."""
+    try:
+        hypothesis = import_module("hypothesis")
+    except ImportError:  # the suite's own import fails, too
+        return
+    hypothesis.settings.register_profile("repeated", derandomize=True, database=None)
+    hypothesis.settings.load_profile("repeated")
 
 
 def write_files(folder: str, files: Mapping[str, str]) -> None:

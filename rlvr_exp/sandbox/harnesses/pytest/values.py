@@ -511,7 +511,9 @@ class Shared:
     def code(self, value: Any, label: str = "") -> Any:
         """A value that crosses by itself. `label`: how, for `apply`. Raises Unbridgeable."""
         kind = type(value)
-        if (kind not in CHANGING and not _is_array(value)) or (kind is types.SimpleNamespace and not is_data(vars(value))):
+        if (kind not in CHANGING and not _is_array(value)) or (
+            kind is types.SimpleNamespace and not is_data(vars(value))
+        ):
             return self._values.code(value)
         number = self._numbers.get(id(value))
         if number is not None:
