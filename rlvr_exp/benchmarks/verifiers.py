@@ -219,13 +219,20 @@ class Verifiers(options.Verifiers):
         make: Callable[[int, int], Sequence[Any]] = suites if name == "pytest" else functions
         request: Callable[[Any], Request] = suite_request if name == "pytest" else function_request
         count = max(4, self.candidates // _LIGHTER) if name == "pytest" else self.candidates
-        with kind() as verifier:
-            ours = _side(verifier, request, make(-1, self._workers))
-
-            def theirs(candidates: Sequence[Any]) -> list[str]:
-                return in_parallel(baseline, candidates, self._workers)
-
-            return [in_turns(line, against, ours, theirs, partial(_made, make, count), self.rounds, floor, progress)]
+        with contextlib.ExitStack() as stack:
+            ours = _side(stack.enter_context(kind()), request, make(-1, self._workers))
+            lines: list[tuple[str, Side, float]] = [
+                (against, partial(in_parallel, baseline, workers=self._workers), floor)
+            ]
+            if name == "pytest":
+                bare = stack.enter_context(PytestSuite(self._sandbox, process="shared"))
+                lines.append(
+                    ("pytest in a warm process, not isolated", _side(bare, request, make(-2, self._workers)), 0.2)
+                )
+            return [
+                in_turns(line, other, ours, theirs, partial(_made, make, count, number), self.rounds, least, progress)
+                for number, (other, theirs, least) in enumerate(lines)
+            ]
 
     def _of_domain(self, own: Any, progress: Progress) -> list[Outcome]:
         """The contest of a domain, by core seconds: each candidate judged on both sides, as many at once as there are workers."""
@@ -258,13 +265,14 @@ class Verifiers(options.Verifiers):
         for name, kind, make, request, size, floor in lines:
             with kind(self._sandbox) as verifier:
                 side = _side(verifier, request, make(-1, self._workers))
-                chosen = partial(_made, make, size)
+                chosen = partial(_made, make, size, 0)
                 found.append(remembered(f"{name}, second pass", side, chosen, self.rounds, floor, progress))
         return found
 
 
-def _made(make: Callable[[int, int], Sequence[Any]], count: int, turn: int) -> Sequence[Any]:
-    return make(turn, count)
+def _made(make: Callable[[int, int], Sequence[Any]], count: int, line: int, turn: int) -> Sequence[Any]:
+    """The candidates of a turn. No two lines share a candidate."""
+    return make(1000 * line + turn, count)
 
 
 def _contests() -> Mapping[str, str]:

@@ -14,6 +14,8 @@ surplus tests never passes. The buckets' order: a limit, a fault of the suite, a
 in place of plain data, then the tests.
 """
 
+import base64
+import hashlib
 import json
 import platform
 import threading
@@ -21,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
@@ -45,6 +47,8 @@ _RESULT_KB = 16 * 1024
 _BOM = "\ufeff"
 _PROFILES = 4096
 """References whose runs are cached."""
+_COMPILED = 256
+"""Compiled suites that are kept."""
 LOG = 800
 _BUCKET_OF_LOADING = {"parse": "parse", "exception": "runtime_error", "memory": "memory"}
 _FORGED = (TypeError, ValueError, LookupError, RecursionError)
@@ -75,6 +79,8 @@ class RecordedRun:
     effects: str = ""
     """Effects on the suite's process that the reference does not have."""
     profile: dict[str, Any] = field(default_factory=dict)
+    compiled: bytes = b""
+    """The suite for its next runs: the first record, sent before the solution is there."""
     decided: tuple[int, int] = (0, 0)
     """Assertions that the solution's own comparison decided, and all that held."""
     done: bool = False
@@ -84,8 +90,11 @@ def read(result: JobResult) -> RecordedRun:
     """The records of one run. A limit may have cut the last record. A candidate or a suite may have forged one."""
     run = RecordedRun(result)
     try:
-        for part in frames(result.records):
-            _take(run, json.loads(part))
+        for index, part in enumerate(frames(result.records)):
+            record = json.loads(part)
+            if index == 0 and record[0] == "compiled":
+                run.compiled = base64.b64decode(record[1])
+            _take(run, record)
     except Cut:
         run.done = False
     except _FORGED:
@@ -206,6 +215,11 @@ class _Suite:
     files: dict[str, str]
     limits: JobLimits
 
+    @cached_property
+    def digest(self) -> str:
+        """Of its texts."""
+        return hashlib.blake2b(wire.encode([*self.tests.items()]), digest_size=16).hexdigest()
+
 
 def suite_tool() -> dict[str, str]:
     """The tools that verdicts by suites depend on; nothing if pytest is not installed."""
@@ -236,6 +250,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         self._limits = replace(JobLimits.of(sandbox).named_by(self), result_kb=_RESULT_KB)
         self._shared = self.process == "shared"
         self._profiles: OrderedDict[bytes, Future[RecordedRun]] = OrderedDict()
+        self._compiled: OrderedDict[str, bytes] = OrderedDict()
         self._lock_profiles = threading.Lock()
         self._pool = Pool.of(sandbox, HARNESS, packages=True)
 
@@ -314,12 +329,22 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         """One solution under one suite. `strict`: effects that the reference does not have are not applied."""
         uses = suite.uses
         both = {"solution": text, "words": uses.words, "threads": uses.threads}
-        job = both | {"tests": suite.tests, "files": suite.files, "imports": suite.shape.imports}
+        job: dict[str, Any] = both | {"tests": suite.tests, "files": suite.files, "imports": suite.shape.imports}
         job |= {"patches": suite.shape.patches}
         job |= {"stars": uses.stars, "classes": uses.classes, "profile": profile, "recording": recording}
-        job |= {"strict": strict}
+        job |= {"strict": strict, "compiled": self._compiled.get(suite.digest, b"")}
         peer = b"" if self._shared else wire.encode(both)
-        return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), read)
+        return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), partial(self._read, suite))
+
+    def _read(self, suite: _Suite, result: JobResult) -> RecordedRun:
+        run = read(result)
+        run.result = replace(result, records=b"")  # a reference's run is kept
+        if run.compiled:
+            with self._lock_profiles:
+                self._compiled[suite.digest], run.compiled = run.compiled, b""
+                while len(self._compiled) > _COMPILED:
+                    self._compiled.popitem(last=False)
+        return run
 
     def _judged(self, suite: _Suite, run: RecordedRun, skipped: frozenset[str] = frozenset()) -> Judgement:
         verdict = judge(suite.shape, run, skipped)

@@ -126,7 +126,7 @@ class Rules:
         self._failed: list[AssertionError] = []
         self._ended: set[tuple[Moment, str]] = set()
         self.managed: dict[str, list[tuple[int, int, list[int]]]] = {}
-        """From `texts.managed_assertions`."""
+        """From `compiled`."""
         self.made: set[type] = set()
         """Classes that the solution derived from the suite's."""
         self.handed: set[type] = set()

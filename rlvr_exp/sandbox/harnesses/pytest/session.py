@@ -5,19 +5,17 @@ reports of set-up, call and teardown say passed. pytest finds fixtures, paramete
 reads no file, loads no plugin by itself and writes no report. Standard library and pytest only.
 """
 
-import ast
 import asyncio
 import io
 import os
 import pathlib
 import sys
 from collections.abc import Callable, Iterator
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import pytest
 from _pytest import runner, tmpdir
-from _pytest.assertion.rewrite import AssertionRewriter
 from _pytest.compat import is_async_function
 from _pytest.config import Config, _prepareconfig, create_terminal_writer
 from _pytest.debugging import pytestPDB
@@ -27,8 +25,6 @@ from _pytest.runner import collect_one_node
 from _pytest.skipping import evaluate_condition
 from _pytest.tmpdir import TempPathFactory
 from _pytest.unittest import TestCaseFunction
-
-from rlvr_exp.sandbox.harnesses.pytest import texts
 
 _BLOCKED = "cacheprovider pastebin doctest stepwise faulthandler unraisableexception threadexception"
 _ARGS = ["-s", "-c", "/dev/null", "--rootdir=/", "--assert=plain", "--tb=native", "--basetemp=/unused", "--noconftest"]
@@ -72,14 +68,6 @@ class _Silent:
     def __init__(self, config: Config):
         self._tw = create_terminal_writer(config, io.StringIO())
         self.verbosity = 0
-
-
-def rewritten(text: str, path: str, config: Config) -> CodeType:
-    """A test file's code, with asserts rewritten by pytest and by `texts`. Raises SyntaxError, ValueError."""
-    tree = ast.parse(text, path)
-    texts.transform(tree)
-    AssertionRewriter(path, config, text.encode("utf-8", "replace")).run(tree)
-    return compile(tree, path, "exec", dont_inherit=True)
 
 
 class _Memory(pytest.Module):

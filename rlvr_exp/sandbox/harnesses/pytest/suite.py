@@ -2,13 +2,13 @@
 
 In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge (`Bridge`: a module whose
 attributes are requested from the other process), the suite compiled and its tests run. Records, JSON each:
-["solution", kind, text], ["collected", tests, those left out by marks of their parameters], ["test", name, outcome,
+["compiled", bytes for the suite's next runs], ["solution", kind, text], ["collected", tests, those left out by marks of their parameters], ["test", name, outcome,
 message], ["broken", text], ["fault", text] (the suite's own), ["wrong", text], ["effects", text] (of the solution, and not of
 the reference), ["profile", what the reference did], ["decided", own, all], ["done"]. Without a bridge (`shared`) both are in
 this process, and nothing is guarded. Standard library and pytest only.
 """
 
-import ast
+import base64
 import importlib
 import json
 import linecache
@@ -30,6 +30,7 @@ from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest import session as sessions
 from rlvr_exp.sandbox.harnesses.pytest import texts
 from rlvr_exp.sandbox.harnesses.pytest.ambient import DRAWS, WORD, Ambient, Watched
+from rlvr_exp.sandbox.harnesses.pytest.compiled import EMPTY, Assertions, Compiled, compiled, read
 from rlvr_exp.sandbox.harnesses.pytest.doctests import Doctests
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
 from rlvr_exp.sandbox.harnesses.pytest.moments import Moment
@@ -59,14 +60,14 @@ class Bridge:
         object.__setattr__(self._root, STATE, State(self._peer, 1, ROOT))
         self._module: _Solution | None = None
         self._doctests: Any = None
-        self.assertions = texts.assertions_of({})
+        self._assertions: Assertions = EMPTY.assertions
         self._own = own
         if job["threads"]:
             channel.watch()
         self._ambient = ambient
         sys.setrecursionlimit(_DEPTH)
 
-    def load(self, path: str) -> types.ModuleType:
+    def load(self, path: str, compiled: Compiled) -> types.ModuleType:
         """The solution's module. Raises the exception of the solution."""
         for name in self._job["imports"]:
             _try_import(name)
@@ -76,9 +77,7 @@ class Bridge:
         shown = self._peer.request("load")
         folder = path.rpartition("/")[0]
         suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
-        trees = {path: ast.parse(text) for path, text in suite.items()}
-        self.rules.managed = texts.managed_assertions(trees)
-        self.assertions = texts.assertions_of(trees)
+        self.rules.managed, self._assertions = compiled.managed, compiled.assertions
         self.rules.moments.paths = frozenset(suite)
         if any("hypothesis" in text for text in suite.values()):
             texts.repeat_examples()
@@ -88,7 +87,7 @@ class Bridge:
         def elsewhere(what: str, args: tuple[Any, ...]) -> Any:
             return self.rules.believed(self.rules.place(None, what), self._peer.request(what, "", None, args))
 
-        texts.Evaluating(trees, elsewhere).take_over()
+        texts.Evaluating(suite, compiled.texts, elsewhere).take_over()
         # The names of the solution that the suite's text reads and does not bind.
         read = set(self._job["stars"])
         stars = [name for name in dict.fromkeys(shown) if name in read and not _is_module(name)]
@@ -104,12 +103,12 @@ class Bridge:
 
     def ended(self, path: str, key: str) -> None:
         """A function of the suite came to its end."""
-        if (path, key) not in self.assertions.all:
+        if (path, key) not in self._assertions.all:
             return
         by_itself = (
             path,
             key,
-        ) in self.assertions.asynchronous or threading.current_thread() is not threading.main_thread()
+        ) in self._assertions.asynchronous or threading.current_thread() is not threading.main_thread()
         moment = Moment() if by_itself else self._peer.moment
         if moment.spot or by_itself:
             self.rules.ended(f"{path.rpartition('/')[2]}:{key}", moment)
@@ -223,7 +222,7 @@ class _Run:
         self._job, self._record = job, record
         self._folder = os.getcwd()
         self._bridge = None if peer is None else Bridge(peer, job)
-        self._tests: dict[str, CodeType] = {}
+        self._suite = EMPTY
         self._codes: set[int] = set()
         self._ended: set[tuple[str, str]] = set()
         self._asserts, self._own, self._counted_own = 0, 0, 0
@@ -247,22 +246,32 @@ class _Run:
         job = self._job
         os._exit = self._leaves
         settle(self._folder, importing=self._bridge is None)
+        try:
+            self._compile()
+        except (ValueError, SyntaxError) as fault:
+            self._record("fault", sessions.short(fault))
+            return False
         special = {"solution": self._reload}
         sys.meta_path.insert(0, Given(self._folder, job["files"], special))
         if self._bridge is not None:
             texts.guard(self._folder, (*job["tests"], *job["files"]))
         try:
             write_files(self._folder, job["files"] | {"solution.py": job["solution"]})
-            for name, text in job["tests"].items():
-                self._tests[name] = sessions.rewritten(text, self._path(name), _CONFIG)
-        except (OSError, ValueError, SyntaxError) as fault:
+        except (OSError, ValueError) as fault:
             self._record("fault", sessions.short(fault))
             return False
-        codes = list(self._tests.values())
+        return True
+
+    def _compile(self) -> None:
+        """The suite, from the bytes of an earlier run if there was one. Raises SyntaxError, ValueError."""
+        known = self._job["compiled"]
+        self._suite = read(known, self._folder) if known else compiled(self._job["tests"], self._folder, _CONFIG)
+        if not known:  # before the solution is there: what the next runs trust
+            self._record("compiled", base64.b64encode(self._suite.data).decode("ascii"))
+        codes = list(self._suite.codes.values())
         for code in codes:
             codes += [part for part in code.co_consts if type(part) is CodeType]
         self._codes = {id(code) for code in codes}
-        return True
 
     def _leaves(self, code: int) -> None:
         self._record("fault", f"the suite calls os._exit({code!r})")
@@ -278,7 +287,7 @@ class _Run:
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
         try:
             if self._bridge is not None:
-                sys.modules["solution"] = self._bridge.load(path)
+                sys.modules["solution"] = self._bridge.load(path, self._suite)
             else:
                 module = sys.modules["solution"] = ModuleType("solution")
                 module.__dict__["__file__"] = path
@@ -311,12 +320,12 @@ class _Run:
         own, ended = self._written_in_the_suite, self._ran_to_its_end
         suite.begin(self._folder, partial(self._record, "test"), own, ended, swallowed, begins)
         try:
-            if "conftest.py" in self._tests:
+            if "conftest.py" in self._suite.names:
                 suite.conftest(self._module("conftest.py"))
         except BaseException as fault:  # as above
             self._record("broken", f"conftest.py: {sessions.short(fault)}")
         items = []
-        for name in self._tests:
+        for name in self._suite.names:
             if name != "conftest.py":
                 items += suite.collect(name, lambda name=name: self._module(name))
         left_out = [sessions.name_of(item) for item in items if sessions.left_out(item)]
@@ -332,7 +341,7 @@ class _Run:
         if self._bridge is not None:
             module.__dict__.update(self._bridge.names)
         sys.modules[module.__name__] = module
-        exec(self._tests[name], module.__dict__)
+        exec(self._suite.codes[self._path(name)], module.__dict__)
         return module
 
     def _caught(self, kind: Any, origin: str) -> Any:
@@ -354,9 +363,9 @@ class _Run:
             return False
         code = getattr(_unwrapped(item), "__code__", None)
         key = (code.co_filename, texts.key_of(code.co_name, code.co_firstlineno)) if code is not None else ("", "")
-        if self._bridge is not None and not self._bridge.assertions.ran(key, ended):
+        if self._bridge is not None and not self._suite.assertions.ran(key, ended):
             return False
-        if key in ended or self._is_state_machine(item):
+        if key in ended or key not in self._suite.assertions.watched or self._is_state_machine(item):
             return True
         return self._bridge is not None and self._bridge.rules.leaves_out(sessions.name_of(item))
 
@@ -377,7 +386,7 @@ class _Run:
         if getattr(run, "__module__", "") != "hypothesis.stateful":
             return False
         kept = [cell.cell_contents for cell in run.__closure__ or ()]
-        return any(isinstance(kind, type) and f"{kind.__module__}.py" in self._tests for kind in kept)
+        return any(isinstance(kind, type) and f"{kind.__module__}.py" in self._suite.names for kind in kept)
 
 
 def _unwrapped(item: Any) -> Any:
@@ -502,7 +511,7 @@ def _warm() -> None:
     """Run a sample suite, so that whatever pytest loads or compiles late is loaded before the first fork."""
     with tempfile.TemporaryDirectory() as folder:
         config = sessions.configure()
-        code = sessions.rewritten(_WARM, os.path.join(folder, "test_warm.py"), config)
+        code = compiled({"test_warm.py": _WARM}, folder, config).codes[os.path.join(folder, "test_warm.py")]
         module = ModuleType("test_warm")
         module.__dict__.update({texts.ASSERTED: lambda: None, texts.CAUGHT: lambda kind, origin: kind})
         module.__dict__[texts.ENDED] = lambda key, value=None: value

@@ -18,8 +18,7 @@ import sys
 import tempfile
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -31,8 +30,8 @@ from rlvr_exp.sandbox.harnesses.python.state_reset import fit_imports
 
 ASSERTED, CAUGHT, ENDED = "@asserted", "@caught", "@ended"
 """Names in a test module that no program can spell."""
-_CATCHING = {"raises": 0, "assertRaises": 0, "assertRaisesRegex": 0, "suppress": 0, "RaisesExc": 0, "RaisesGroup": 0}
-_CATCHING |= {"isinstance": 1, "issubclass": 1}
+CATCHING = {"raises": 0, "assertRaises": 0, "assertRaisesRegex": 0, "suppress": 0, "RaisesExc": 0, "RaisesGroup": 0}
+CATCHING |= {"isinstance": 1, "issubclass": 1}
 """Functions that take a class of exceptions, and the place of it among the arguments."""
 _BASES_OF = {"__mro__", "mro", "__bases__", "__base__"}
 _HARMLESS = {
@@ -53,11 +52,12 @@ class _Watching(ast.NodeTransformer):
     """
     Args:
         bound: names that the text binds itself.
-        renamed: other names of functions in `_CATCHING`.
+        renamed: other names of functions in `CATCHING`.
+        watched: keys of functions that tell their end.
     """
 
-    def __init__(self, bound: set[str], renamed: Mapping[str, str]):
-        self._bound, self._renamed = bound, renamed
+    def __init__(self, bound: set[str], renamed: Mapping[str, str], watched: Set[str]):
+        self._bound, self._renamed, self._watched = bound, renamed, watched
 
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         self.generic_visit(node)
@@ -72,7 +72,7 @@ class _Watching(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        at = _CATCHING.get(self._renamed.get(name, name))
+        at = CATCHING.get(self._renamed.get(name, name))
         if at is not None and len(node.args) > at and not isinstance(node.args[at], ast.Starred):
             node.args[at] = self._caught(node.args[at])
         for keyword in node.keywords:
@@ -94,16 +94,18 @@ class _Watching(ast.NodeTransformer):
         return "bases" if any(isinstance(node, ast.Attribute) and node.attr in _BASES_OF for node in below) else ""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        key = ast.Constant(_key(node))
+        key = key_of_node(node)
         self.generic_visit(node)
-        _Ending(key).function(node)
+        if key in self._watched:
+            _Ending(ast.Constant(key)).function(node)
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         self.generic_visit(node)
-        node.body = _placed(_call(ENDED, ast.Constant(_key(node)), node.body), node.body)
+        if (key := key_of_node(node)) in self._watched:
+            node.body = _placed(_call(ENDED, ast.Constant(key), node.body), node.body)
         return node
 
 
@@ -146,96 +148,23 @@ def key_of(name: str, line: int) -> str:
     return f"{line} {name}"
 
 
-def transform(tree: ast.Module) -> None:
+def key_of_node(node: Any) -> str:
+    """The same of its node."""
+    if isinstance(node, ast.Lambda):
+        return key_of("<lambda>", node.lineno)
+    return key_of(node.name, min([node.lineno, *(mark.lineno for mark in node.decorator_list)]))
+
+
+def transform(tree: ast.Module, watched: Set[str]) -> None:
     """In place: each assertion that holds calls `ASSERTED`; each class of exceptions that the text catches goes through
-    `CAUGHT`; each function that ends calls `ENDED`."""
+    `CAUGHT`; each function with one of these keys calls `ENDED` where it ends."""
     nodes = [*ast.walk(tree)]
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     aliases = [alias for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names]
     bound |= {alias.asname or alias.name for alias in aliases}
-    _Watching(bound, {alias.asname: alias.name for alias in aliases if alias.asname}).visit(tree)
-
-
-def managed_assertions(suite: Mapping[str, ast.Module]) -> dict[str, list[tuple[int, int, list[int]]]]:
-    """By path: first and last line of each `with` block, and the last lines of its assertions."""
-    found: dict[str, list[tuple[int, int, list[int]]]] = {}
-    for path, tree in suite.items():
-        blocks = [node for node in ast.walk(tree) if isinstance(node, (ast.With, ast.AsyncWith))]
-        found[path] = [
-            (block.lineno, block.end_lineno, [node.end_lineno for node in ast.walk(block) if _asserts(node)])
-            for block in blocks
-        ]
-    return found
-
-
-def _asserts(node: ast.AST) -> bool:
-    if isinstance(node, ast.Assert):
-        return not isinstance(node.test, ast.Constant)
-    func = node.func if isinstance(node, ast.Call) else None
-    return getattr(func, "attr", getattr(func, "id", "")).startswith("assert")
-
-
-@dataclass(frozen=True)
-class Assertions:
-    """The functions of a suite that assert, themselves or by a function of the suite, as (path, key)."""
-
-    all: frozenset[tuple[str, str]]
-    own: frozenset[tuple[str, str]]
-    """Those that assert, or catch, in their own text, apart from functions within it."""
-    asynchronous: frozenset[tuple[str, str]]
-
-    def ran(self, test: tuple[str, str], ended: Set[tuple[str, str]]) -> bool:
-        """Whether a function that asserts is among those that ended, if all assertions of a test are in such functions."""
-        return test not in self.all or test in self.own or not self.all.isdisjoint(ended - {test})
-
-
-def assertions_of(suite: Mapping[str, ast.Module]) -> Assertions:
-    """Of a suite's files, by path."""
-    functions = {
-        (path, _key(node)): node
-        for path, tree in suite.items()
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-    }
-    found: set[tuple[str, str]] = set()
-    names: set[str] = set()
-    while new := [key for key, node in functions.items() if key not in found and _asserts_by(node, names)]:
-        found.update(new)
-        names.update(key.partition(" ")[2] for _, key in new)
-    own = {key for key in found if any(map(_decides, _own_nodes(functions[key])))}
-    asynchronous = {key for key in found if isinstance(functions[key], ast.AsyncFunctionDef)}
-    return Assertions(frozenset(found), frozenset(own), frozenset(asynchronous))
-
-
-def _asserts_by(function: ast.AST, names: set[str]) -> bool:
-    return any(_asserts(node) or _named(node) in names for node in ast.walk(function))
-
-
-def _named(node: ast.AST) -> str:
-    """The name of a function, by itself or of `self`."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _decides(node: ast.AST) -> bool:
-    name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
-    return _asserts(node) or name in _CATCHING or name in ("fail", "warns") or isinstance(node, ast.Raise)
-
-
-def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(function):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            yield node
-            yield from _own_nodes(node)
-
-
-def _key(node: Any) -> str:
-    if isinstance(node, ast.Lambda):
-        return key_of("<lambda>", node.lineno)
-    return key_of(node.name, min([node.lineno, *(mark.lineno for mark in node.decorator_list)]))
+    _Watching(bound, {alias.asname: alias.name for alias in aliases if alias.asname}, watched).visit(tree)
 
 
 class Evaluating:
@@ -243,16 +172,13 @@ class Evaluating:
     a text which they are given, such as an annotation of the solution's.
 
     Args:
-        suite: its files by their paths, whose constants are evaluated as usual.
+        paths: of the suite's files.
+        own: texts of the suite, which are evaluated as usual.
         elsewhere: sends a request to the solution's process: ("eval" or "exec", text and namespaces).
     """
 
-    def __init__(self, suite: Mapping[str, ast.Module], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
-        nodes = [node for tree in suite.values() for node in ast.walk(tree)]
-        self._own = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-        if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in nodes):
-            self._own |= {ast.unparse(hint) for node in nodes for hint in _annotations_of(node)}
-        self._paths, self._elsewhere = frozenset(suite), elsewhere
+    def __init__(self, paths: Iterable[str], own: Set[str], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
+        self._paths, self._own, self._elsewhere = frozenset(paths), own, elsewhere
 
     def take_over(self) -> None:
         """Replace the three for the rest of this process."""
@@ -303,12 +229,6 @@ _EVALUATING = ("typing.py", "inspect.py", "annotationlib.py", "timeit.py", "symp
 """Libraries' files that evaluate texts which they are given."""
 _OF_TIMEIT = ("pass", "_stmt()", "_setup()")
 _SYMPY = "core functions simplify solvers series integrals concrete matrices polys ntheory sets logic calculus".split()
-
-
-def _annotations_of(node: ast.AST) -> Iterator[ast.expr]:
-    for name in ("annotation", "returns"):
-        if isinstance(hint := getattr(node, name, None), ast.expr):
-            yield hint
 
 
 def _is_of_sympy(text: Any, names: Mapping[str, Any]) -> bool:
