@@ -2,10 +2,13 @@
 
 # ruff: noqa: E501  programs in one line each
 
+import base64
+import json
 from types import SimpleNamespace
 
 import pytest
 
+from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.jobs import JobResult
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
@@ -321,3 +324,31 @@ def test_a_solution_takes_out_no_parameter(verifier, condition):
     suite = f"import pytest, solution\ndef ready(): return solution.READY\nUNREADY = not solution.READY\nlater = pytest.mark.skipif({condition}, reason='x')\n@pytest.mark.parametrize('x', [1, pytest.param(2, marks=later)])\ndef test_f(x): assert solution.f(x) == x"
     assert judge(verifier, "READY = False\ndef f(x): return 1", suite).outcome == "failed"
     assert judge(verifier, "READY = True\ndef f(x): return x", suite).outcome == "passed"
+
+
+def framed(*records: list) -> bytes:
+    texts = [json.dumps(record).encode() for record in records]
+    return b"".join(len(text).to_bytes(4, "big") + text for text in texts)
+
+
+def test_the_first_run_compiles_a_suite_for_the_next(monkeypatch):
+    with make() as verifier:
+        jobs, submit = [], verifier._pool.submit
+        monkeypatch.setattr(verifier._pool, "submit", lambda job: jobs.append(wire.decode_native(job.payload)) or submit(job))
+        first, second = (judge(verifier, f"def double(x): return 20  # {turn}") for turn in range(2))
+        judge(verifier, RIGHT, SUITE.replace("20", "20 + 0"))
+    assert [bool(job["compiled"]) for job in jobs] == [False, True, False]
+    assert (first.log, first.passed, first.total) == (second.log, second.passed, second.total)
+    assert "(line 6)" in second.log
+
+
+def test_only_the_first_record_holds_a_compiled_suite():
+    compiled = ["compiled", base64.b64encode(b"code").decode()]
+    assert judging.read(JobResult("exit", 0, framed(compiled, ["done"]))).compiled == b"code"
+    assert judging.read(JobResult("exit", 0, framed(["test", "a", "passed", ""], compiled))).compiled == b""
+
+
+def test_hypothesis_draws_the_same_examples_in_each_run(verifier):
+    suite = "from hypothesis import given, strategies as st\nfrom solution import f\nseen = []\n@given(st.integers())\ndef test_f(x):\n    seen.append(x)\n    assert f(x) == x\ndef test_seen(): assert seen == []"
+    logs = [judge(verifier, f"def f(x): return x  # {turn}", suite).log for turn in range(2)]
+    assert "assert [" in logs[0] and logs[0] == logs[1]
