@@ -334,7 +334,9 @@ def framed(*records: list) -> bytes:
 def test_the_first_run_compiles_a_suite_for_the_next(monkeypatch):
     with make() as verifier:
         jobs, submit = [], verifier._pool.submit
-        monkeypatch.setattr(verifier._pool, "submit", lambda job: jobs.append(wire.decode_native(job.payload)) or submit(job))
+        monkeypatch.setattr(
+            verifier._pool, "submit", lambda job: jobs.append(wire.decode_native(job.payload)) or submit(job)
+        )
         first, second = (judge(verifier, f"def double(x): return 20  # {turn}") for turn in range(2))
         judge(verifier, RIGHT, SUITE.replace("20", "20 + 0"))
     assert [bool(job["compiled"]) for job in jobs] == [False, True, False]

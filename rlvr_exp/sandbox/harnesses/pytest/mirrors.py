@@ -151,6 +151,8 @@ class MirrorType(abc.ABCMeta):
         if state is None or name.startswith("_abc_") or name == "__abstractmethods__":
             type.__setattr__(kind, name, value)
             return
+        if isinstance(default := type.__getattribute__(kind, "__dict__").get(name), _Default):
+            default.value = value
         if isinstance(value, (Method, Property)):  # the patcher restores the previous value
             state.link.delete(kind, name)
         else:
@@ -291,10 +293,10 @@ class _Default:
     """A value in a class that the suite derives: an instance may have another."""
 
     def __init__(self, name: str, value: Any):
-        self._name, self._value = name, value
+        self._name, self.value = name, value
 
     def __get__(self, instance: Any, kind: Any = None) -> Any:
-        return self._value if instance is None else state_of(instance).link.get(instance, self._name)
+        return self.value if instance is None else state_of(instance).link.get(instance, self._name)
 
 
 class _Doc:
@@ -496,7 +498,10 @@ def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, n
 
 
 def _is_value(name: str, part: Any) -> bool:
-    return not name.startswith("__") and not callable(part) and not hasattr(type(part), "__get__")
+    return not name.startswith("__") and type(part) in _UNCHANGING
+
+
+_UNCHANGING = (int, float, complex, str, bytes, bool, tuple, frozenset, type(None))
 
 
 def _is_special(name: Any) -> bool:

@@ -28,6 +28,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -210,14 +211,17 @@ class Peer:
         named = [[key, code(arg, f"argument {key} of {spot}")] for key, arg in kwargs.items()]
         coded = [None if target is None else self.values.code(target), name, given, named]
         conversation = self._conversation()
+        for arg in (*args, *kwargs.values()):
+            if type(arg) in (types.FunctionType, types.MethodType):
+                self.rules.hands(arg)
         outer, self._local.moment = self.moment, self.rules.moment(spot, [given, named], _encode)
+        outer_asked, self._local.asked = getattr(self._local, "asked", None), [given, named]
         mark = _IN_LOOP if self.side == 0 and asyncio._get_running_loop() is not None else _ASKED
         try:
             self._channel.send([conversation, mark, what, *coded, self._news(released)])
             while True:
                 message = self._channel.receive(conversation)
                 if message[1] not in (_ASKED, _IN_LOOP):
-                    self.rules.answered(self.moment)
                     value = self._result(message, place or Place())
                     return value if place is None else self.rules.believed(place, value, self.moment)
                 self._answer(message)
@@ -225,7 +229,7 @@ class Peer:
             self._ambient.settle(self.moment)
             self.rules.settle()
             self._shared.settle()
-            self._local.moment = outer
+            self._local.moment, self._local.asked = outer, outer_asked
 
     def _result(self, message: list[Any], place: Place) -> Any:
         outer = self.place
@@ -293,9 +297,14 @@ class Peer:
             return self.coroutines.awaited(target).__await__()
         if self.rules.refuses(target, name, args):
             return self._by_content(target, name, args)
-        self.rules.examine(target, name, args, lambda other: self.request("special", name, target, (other,)))
         place = self.rules.place(target, f".{name}", args)
-        return self._request("special", name, target, args, {}, place)
+
+        def ask(target: Any, other: Any) -> Any:
+            return self.request("special", name, target, (other,))
+
+        examined = self.rules.examined(name, target, args[0], ask) if name in ("__eq__", "__ne__") else nullcontext()
+        with examined:
+            return self._request("special", name, target, args, {}, place)
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
         """The answer of plain data with the object's content, if it has any."""
@@ -315,8 +324,12 @@ class Peer:
         """Whether a class that checks by itself says so."""
         if not self.rules.checks(what):
             return False
-        self.rules.examine(kind, what, (value,), lambda other: self.request(what, "", kind, (other,)))
-        return self.request(what, "", kind, (value,)) is True
+
+        def ask(kind: Any, value: Any) -> Any:
+            return self.request(what, "", kind, (value,))
+
+        with self.rules.examined(what, kind, value, ask) if what == "isinstance" else nullcontext():
+            return ask(kind, value) is True
 
     def skips(self, trace: types.TracebackType | None) -> bool:
         """Whether an exception that a context manager swallows prevented an assertion."""
@@ -368,6 +381,7 @@ class Peer:
     def _answer(self, message: list[Any]) -> None:
         conversation, mark, what, target, name, args, kwargs, news = message
         released, self._released = self._released, []
+        outer = self.as_given
         try:
             self._take(news)
             if target is not None:
@@ -377,6 +391,7 @@ class Peer:
             given = [self._shared.value(arg) for arg in args]
             named = {key: self._shared.value(arg) for key, arg in kwargs}
             self.rules.allow(what, target, name)
+            self._local.as_given = what == "call" and self._passes_on(args, kwargs)
             does = partial(self.rules.act, target, partial(self._does[what], target, name, given, named), self.moment)
             result = self._ambient.run(partial(self.coroutines.within, does) if mark == _IN_LOOP else does)
             label = type(target).__qualname__
@@ -393,7 +408,18 @@ class Peer:
             except Unbridgeable:
                 coded = self.values.code(RuntimeError(f"{type(fault).__name__}: {fault}"))
             answer = [conversation, _FAULT, coded]
+        finally:
+            self._local.as_given = outer
         self._channel.send([*answer, self._news(released)])
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the request that is served has the arguments of the request that waits for it."""
+        return getattr(self._local, "as_given", False)
+
+    def _passes_on(self, args: list[Any], kwargs: list[Any]) -> bool:
+        asked = getattr(self._local, "asked", None)
+        return self.side == 0 and asked is not None and asked != [[], []] and _bare(asked) == _bare([args, kwargs])
 
     # News
 
@@ -409,6 +435,16 @@ class Peer:
         for number, times in released:
             self.objects.release(number, times)
         self._ambient.take(self, ambient)
+
+
+def _bare(coded: Any) -> Any:
+    """Coded arguments in the form that both directions have in common: objects and containers by their numbers."""
+    if type(coded) is list:
+        return [_bare(part) for part in coded]
+    if type(coded) is not dict:
+        return coded
+    ((tag, body),) = coded.items()
+    return [tag, *body[: {"@": 1, "h": 2, "b": 2}[tag]]] if tag in ("@", "h", "b") else [tag, _bare(body)]
 
 
 def _attribute(target: Any, name: str) -> Any:

@@ -6,12 +6,15 @@ object at the same place, or, without a reference, the suite itself made it from
 If the reference gave plain data everywhere, an object is a wrong answer. Standard library only.
 """
 
+import contextlib
 import enum
 import os
+import random
 import types
 import unittest.mock
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import values
@@ -28,6 +31,7 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     state_of,
 )
 from rlvr_exp.sandbox.harnesses.pytest.moments import Moment, Moments, Snapshot
+from rlvr_exp.sandbox.harnesses.pytest.texts import key_of
 from rlvr_exp.sandbox.harnesses.pytest.values import MAX_DEPTH
 from rlvr_exp.sandbox.harnesses.pytest.values import PLAIN as PLAIN_TYPES
 
@@ -62,8 +66,8 @@ _OF_PLAIN = {"equals"} | {name for kind in PLAIN_TYPES for name in dir(kind) if 
 
 _NEVER = Moment()
 _GAVE, _CATCHES, _CHECKS, _LEFT_OUT = "an object", "failures caught", "own check", "not run to its end"
-_UNLIKE, _EXAMINED, _BORN = "unlike ", 300, 4
-"""So many comparisons of a run are examined, each by so many objects; so many are kept for it."""
+_UNLIKE, _MANY, _EXAMINED, _KEPT, _BORN = "unlike ", "many", 100, 300, 4
+"""So many comparisons at a spot are examined; so many objects are kept for it, and used at a time."""
 _CLAIMS = {"__eq__": True, "__ne__": False, "isinstance": True}
 """What an operation answers if two things are alike."""
 _ENDS = "to its end: "
@@ -89,6 +93,21 @@ def catches_failures(value: Any) -> bool:
 
 class Wrong(AssertionError):
     """An object, although the reference gives plain data."""
+
+
+@dataclass
+class _Ends:
+    """How often a function came to its end in a test. `handed`: how often the solution got it."""
+
+    count: int = 0
+    as_given: int = 0
+    handed: int = 0
+    asynchronous: bool = False
+
+    def wanted(self, drawn: bool) -> list[int]:
+        """Least count and least count with the arguments given. A solution may call what it got less often, such as a key."""
+        most = 1 if drawn else self.count
+        return [most if self.asynchronous else max(1, min(most, self.handed)), min(self.as_given, most)]
 
 
 class Rules:
@@ -124,7 +143,10 @@ class Rules:
         """Of the reference's objects, those with examples."""
         self._about: set[type] = set()
         self._failed: list[AssertionError] = []
-        self._ended: set[tuple[Moment, str]] = set()
+        self.asserting: Set[tuple[str, str]] = frozenset()
+        """Functions of the suite that assert: path and key."""
+        self.handed_asserting: set[tuple[str, str]] = set()
+        self._ends: dict[tuple[str, str], _Ends] = defaultdict(_Ends)
         self.managed: dict[str, list[tuple[int, int, list[int]]]] = {}
         """From `compiled`."""
         self.made: set[type] = set()
@@ -140,6 +162,11 @@ class Rules:
         """Whether the solution handed out a class that catches the suite's failures."""
         self.own = 0
         """Comparisons that the solution's own methods decided."""
+        self.secret = ""
+        """A text that the solution does not know, and that is the same in each run of a suite."""
+        self.examines = True
+        """Whether comparisons are examined. A suite may notice it."""
+        self._last: dict[str, Any] = {}
         self.keeps = False
         """Whether objects of the solution that compare may live longer than the suite holds them."""
         self._born: dict[str, Any] = {}
@@ -150,7 +177,8 @@ class Rules:
 
     def profile(self) -> dict[str, Any]:
         """What the reference did in this run."""
-        return {"sites": self.seen, "moments": self.moments.recorded(), "shown": self._shown}
+        moments = self.moments.recorded()
+        return {"sites": self.seen, "moments": moments, "shown": self._shown, "examines": self.examines}
 
     def shown(self, names: list[str]) -> list[str]:
         """Those names of the solution that a star import brings: the ones that the reference defines, too."""
@@ -217,7 +245,7 @@ class Rules:
         elif holds_object(value) and (place.refused or self._was_plain(place, moment)):
             self.wrong = self.wrong or f"{place.sites[0]} gave an object where the reference gives plain data"
             raise Wrong(self.wrong)
-        if self.keeps and moment.spot and compares(value) and len(self._born) < _EXAMINED:
+        if self.keeps and moment.spot and compares(value) and len(self._born) < _KEPT:
             self._births[moment.spot] += 1
             self._born[f"{self._births[moment.spot]} {moment.spot}"] = value
         return value
@@ -251,53 +279,83 @@ class Rules:
             return False
         return True
 
-    def examine(self, target: Any, name: str, args: tuple[Any, ...], ask: Callable[[Any], Any]) -> None:
-        """Before an object compares by its own `==` or `!=`, it compares with values that it cannot tell from the real one, and
-        that the reference's object is unlike. Without a reference: with two that nothing equals. Raises Wrong if it claims to
-        equal one of them, or both. The same for a class that decides by itself what its instances are.
+    @contextlib.contextmanager
+    def examined(self, name: str, target: Any, other: Any, ask: Callable[[Any, Any], Any]) -> Iterator[None]:
+        """Around a comparison by an object's own `==` or `!=`, or by a class's own check of its instances: other comparisons,
+        in an order that the solution cannot know, whose answer is known. With a reference: of things that the
+        reference's are unlike. Without: of two that nothing is like. Raises Wrong if the solution claims that one, or both, are
+        alike.
 
         Args:
-            ask: the solution's answer for a value.
+            ask: the solution's answer for a target and another value.
         """
-        if name not in _CLAIMS or self._examining or self._compared.total() >= _EXAMINED:
-            return
         spot = self.moments.spot(_KINDS[0] if name != "isinstance" else name)
-        self._compared[spot] += 1
+        if self._examining or not self.examines or self._is_enough(spot):
+            yield
+            return
         moment = Moment(f"{self._compared[spot]} {spot}")
-
-        def claims(value: Any) -> bool:
-            try:
-                return ask(value) is _CLAIMS[name]
-            except Exception:  # of the solution's method: it does not claim anything
-                return False
-
-        self._examining = True
-        try:
-            unlike = self._unlike(moment, target, args[0])
-            claimed = [key for key, value in unlike.items() if claims(value)]
-        finally:
-            self._examining = False
+        draw = random.Random(f"{self.secret} {moment.spot}")
+        unlike = self._unlike(moment, name, target, other, draw)
+        draw.shuffle(unlike)
+        before = draw.randint(0, len(unlike))
+        claimed = self._claims(name, unlike[:before], ask)
+        yield
+        claimed += self._claims(name, unlike[before:], ask)
+        if self.keeps:
+            self._last[name] = target
         if self.recording:
-            for key in unlike.keys() - claimed:
-                self.moments.record(moment, _UNLIKE + key)
+            for key, *_ in unlike:
+                if key not in claimed:
+                    self.moments.record(moment, _UNLIKE + key)
         elif claimed and (self.bound or len(claimed) == len(unlike)):
             what = "that the reference's is unlike" if self.bound else "that nothing equals"
             self.wrong = self.wrong or f"by its own {name} an object of the solution is like something {what}"
             raise Wrong(self.wrong)
 
-    def _unlike(self, moment: Moment, target: Any, other: Any) -> dict[str, Any]:
-        """Values for `examine` by their keys: those that the reference's object is unlike, or, in its own run, all."""
+    def _is_enough(self, spot: str) -> bool:
+        """Count a comparison. Beside a reference a solution is examined as long as the reference was."""
+        self._compared[spot] += 1
+        many = Moment(f"{_MANY} {spot}")
+        if self._compared[spot] <= _EXAMINED:
+            return False
+        if self.recording:
+            self.moments.record(many, _UNLIKE)
+        return not self.bound or self.moments.of_reference(many, _UNLIKE) is not None
+
+    def _claims(self, name: str, pairs: list[tuple[str, Any, Any]], ask: Callable[[Any, Any], Any]) -> list[str]:
+        claimed = []
+        self._examining = True
+        try:
+            for key, target, other in pairs:
+                try:
+                    answer = ask(target, other)
+                    if answer is not NotImplemented and bool(answer) is _CLAIMS[name]:
+                        claimed.append(key)
+                except Exception:  # of the solution's method: it does not claim anything
+                    continue
+        finally:
+            self._examining = False
+        return claimed
+
+    def _unlike(
+        self, moment: Moment, name: str, target: Any, other: Any, draw: random.Random
+    ) -> list[tuple[str, Any, Any]]:
+        """Comparisons by their keys: those whose things are unlike for the reference, or, in its own run, all."""
         if not (self.bound or self.recording):
-            return {} if other is None else {"None": None, "text": _UNLIKE}
-        given = {"None": None, "another": _another(other)}
+            return [] if other is None else [("None", target, None), ("text", target, _UNLIKE)]
+        text = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 9)))
+        given: dict[str, tuple[Any, Any]] = {"None": (target, None), "text": (target, text)}
+        given["another"] = (target, _another(other, draw))
         if not self.moments.drawn:
             same = [(key, one) for key, one in self._born.items() if type(one) in (type(target), type(other))]
             others = [one for one in same if one[1] is not target and one[1] is not other]
-            given |= dict(others[-_BORN if self.recording else 0 :])
-        if self.recording:
-            return given
-        wanted = [effect.removeprefix(_UNLIKE) for effect in self.moments.effects_of_reference(moment, _UNLIKE)]
-        return {key: given[key] for key in wanted if key in given}
+            given |= {key: (target, one) for key, one in others[-_BORN if self.recording else 0 :]}
+            last = self._last.get(name)  # its own comparison is over: is it like the newest, too?
+            given |= {} if last is None or last is target else {"last": (last, other)}
+        if self.bound:
+            wanted = [effect.removeprefix(_UNLIKE) for effect in self.moments.effects_of_reference(moment, _UNLIKE)]
+            given = {key: given[key] for key in wanted if key in given}
+        return [(key, *pair) for key, pair in given.items()]
 
     def _decides(self, target: Any, name: str) -> bool:
         """Whether an object's own methods of this kind decide about plain data: if the reference's did, or is not known."""
@@ -474,28 +532,39 @@ class Rules:
         known."""
         return not (self.recording or self.bound) or self._reference_has(Moment(self.moments.spot(what)), _CHECKS)
 
-    def ended(self, function: str, moment: Moment) -> None:
-        """A function of the suite that asserts came to its end. `moment`: of the request that it serves; empty if it runs in
-        another thread or in an event loop, and so by itself."""
-        moment = moment if moment.spot else Moment(self.moments.test)
+    def hands(self, function: Any) -> None:
+        """A function of the suite goes to the solution as an argument."""
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        key = (code.co_filename, key_of(code.co_name, code.co_firstlineno)) if code is not None else None
+        if key in self.asserting:
+            self.handed_asserting.add(key)
+            self._ends[self.moments.test, _name_of(*key)].handed += 1
+
+    def ended(self, path: str, key: str, asynchronous: bool, as_given: bool) -> None:
+        """A function of the suite that asserts came to its end, in a request of the solution, a thread or an event loop.
+
+        Args:
+            as_given: it had the arguments of the request that waits, as a function has that a decorator wraps.
+        """
+        ends = self._ends[self.moments.test, _name_of(path, key)]
+        ends.count += 1
+        ends.as_given += as_given
+        ends.asynchronous = asynchronous
+
+    def missed(self, test: str) -> str:
+        """The test is over: a function that asserts, and that came to its end less often than in the reference's run."""
+        moment = Moment(test)
         if self.recording:
-            self.moments.record(moment, _ENDS + function)
+            for (own, function), ends in self._ends.items():
+                if own == test and ends.count:
+                    self.moments.record(moment, _ENDS + function, ends.wanted(self.moments.drawn))
         elif self.bound:
-            self._ended.add((moment, function))
-
-    def missed(self, moment: Moment) -> list[str]:
-        """Functions of the suite that assert, and that came to their ends at this moment in the reference's run alone."""
-        if not self.bound:
-            return []
-        wanted = [effect.removeprefix(_ENDS) for effect in self.moments.effects_of_reference(moment, _ENDS)]
-        found = [function for function in wanted if (moment, function) not in self._ended]
-        self._ended.difference_update([(moment, function) for function in wanted])
-        return found
-
-    def answered(self, moment: Moment) -> None:
-        """A request has its answer. It fails the test if it left out functions that assert."""
-        for function in self.missed(moment):
-            self._failed.append(Wrong(f"{function} asserts, and came to its end in the reference's run alone"))
+            for effect in self.moments.effects_of_reference(moment, _ENDS):
+                ends = self._ends[test, effect.removeprefix(_ENDS)]
+                count, as_given = self.moments.of_reference(moment, effect)
+                if ends.count < count or ends.as_given < as_given:
+                    return f"assertions of {effect.removeprefix(_ENDS)} ran less often than in the reference's run"
+        return ""
 
     def leaves_out(self, test: str) -> bool:
         """Whether the test's own code need not run to its end, as in the reference's run."""
@@ -585,13 +654,16 @@ class Trusting:
     def checks(self, what: str) -> bool:
         return True
 
+    def examined(self, *_: Any) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
     def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
         return False
 
     def nothing(self, *_: Any) -> None:
         """No rule."""
 
-    examine = named = derived = met = settle = ask = allow = leaves = raised = skips = answered = nothing
+    named = derived = met = settle = ask = allow = leaves = raised = skips = hands = nothing
 
 
 def _is_solutions(value: Any) -> bool:
@@ -600,20 +672,27 @@ def _is_solutions(value: Any) -> bool:
     return isinstance(value, enum.Enum) and state_of(type(value)) is not None
 
 
-def _another(value: Any, depth: int = 0) -> Any:
+def _another(value: Any, draw: random.Random, depth: int = 0) -> Any:
     """Plain data of the same kind with another content; None of other values."""
     kind = type(value)
     if kind is bool:
         return not value
     if kind in (int, float):
-        return value + 1
+        return value + draw.choice((-1, 1)) * draw.randint(1, 9)
     if kind is str:
-        return f"{value}x"
+        at, letter = draw.randint(0, len(value)), draw.choice("abcdefghijklmnopqrstuvwxyz0123456789")
+        return value[:at] + letter + value[at + draw.randint(0, 1) * (value[at : at + 1] != letter) :]
     if kind in (list, tuple) and value and depth < MAX_DEPTH:
-        return kind([*value[:-1], _another(value[-1], depth + 1)])
+        at = draw.randrange(len(value))
+        return kind([*value[:at], _another(value[at], draw, depth + 1), *value[at + 1 :]])
     if kind is dict and value and depth < MAX_DEPTH:
-        return {key: _another(part, depth + 1) for key, part in value.items()}
+        chosen = draw.choice([*value])
+        return value | {chosen: _another(value[chosen], draw, depth + 1)}
     return None
+
+
+def _name_of(path: str, key: str) -> str:
+    return f"{os.path.basename(path)}:{key}"
 
 
 def _kind_of(name: str) -> str:

@@ -110,7 +110,7 @@ class Suite:
         folder: str,
         report: Report,
         of_the_suite: Callable[[Any], bool],
-        ended: Callable[[Any], bool],
+        unfinished: Callable[[Any], str],
         swallowed: Callable[[], list[AssertionError]],
         begins: Callable[[str, bool], None],
     ) -> None:
@@ -119,12 +119,12 @@ class Suite:
             folder: of the run.
             report: receives each test's outcome.
             of_the_suite: whether a test is the suite's own.
-            ended: whether the code of the test that ran last came to its end.
+            unfinished: why the test that ran last did not run as it should; empty if it did.
             swallowed: failures that may still fail a test that returned.
             begins: is told each test's name, and whether Hypothesis draws for it.
         """
         self._root, self._report, self._of_the_suite = (pathlib.Path(folder), report, of_the_suite)
-        self._swallowed, self._begins, self._ended = swallowed, begins, ended
+        self._swallowed, self._begins, self._unfinished = swallowed, begins, unfinished
         self._config._rootpath = self.session.path = self._root
         self._config.option.basetemp = str(self._root / ".tmp")
         factory = self._config._tmp_path_factory = TempPathFactory.from_config(self._config, _ispytest=True)
@@ -185,11 +185,11 @@ class Suite:
         self._faults.setdefault(nodeid, (outcome, message))
 
     def _outcome(self, item: pytest.Item, swallowed: list[AssertionError]) -> tuple[str, str]:
-        nodeid, ended = str(item.nodeid), self._ended(item)
+        nodeid, unfinished = str(item.nodeid), self._unfinished(item)
         if nodeid in self._faults:
             return self._faults[nodeid]
-        if not ended or nodeid not in self._ran_through:
-            return "failed", "did not run to its end"
+        if unfinished or nodeid not in self._ran_through:
+            return "failed", unfinished or "did not run to its end"
         if swallowed:
             return "failed", short(swallowed[0])
         return "passed", ""

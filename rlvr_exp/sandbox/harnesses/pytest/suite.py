@@ -9,6 +9,7 @@ this process, and nothing is guarded. Standard library and pytest only.
 """
 
 import base64
+import hashlib
 import importlib
 import json
 import linecache
@@ -33,7 +34,6 @@ from rlvr_exp.sandbox.harnesses.pytest.ambient import DRAWS, WORD, Ambient, Watc
 from rlvr_exp.sandbox.harnesses.pytest.compiled import EMPTY, Assertions, Compiled, compiled, read
 from rlvr_exp.sandbox.harnesses.pytest.doctests import Doctests
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
-from rlvr_exp.sandbox.harnesses.pytest.moments import Moment
 from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Gone, Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Rules, Trusting
 from rlvr_exp.sandbox.harnesses.pytest.texts import Given, settle, write_files
@@ -78,16 +78,22 @@ class Bridge:
         folder = path.rpartition("/")[0]
         suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
         self.rules.managed, self._assertions = compiled.managed, compiled.assertions
+        self.rules.asserting = compiled.assertions.all
         self.rules.moments.paths = frozenset(suite)
         if any("hypothesis" in text for text in suite.values()):
             texts.repeat_examples()
-        self.rules.keeps = not any(map(_LIVES.search, suite.values()))
+        self.rules.examines = self._job["examines"]
+        self.rules.secret = hashlib.sha256(repr([*self._job["tests"].items()]).encode("utf-8", "replace")).hexdigest()
+        beside = self.rules.examines and (self.rules.bound or self.rules.recording)
+        self.rules.keeps = beside and not any(map(_LIVES.search, suite.values()))
         self.rules.moments.random = not DRAWS.isdisjoint(self._job["words"])
+
+        received = self._peer.values.received = {}
 
         def elsewhere(what: str, args: tuple[Any, ...]) -> Any:
             return self.rules.believed(self.rules.place(None, what), self._peer.request(what, "", None, args))
 
-        texts.Evaluating(suite, compiled.texts, elsewhere).take_over()
+        texts.Evaluating(suite, compiled.texts, received, elsewhere).take_over()
         # The names of the solution that the suite's text reads and does not bind.
         read = set(self._job["stars"])
         stars = [name for name in dict.fromkeys(shown) if name in read and not _is_module(name)]
@@ -103,15 +109,12 @@ class Bridge:
 
     def ended(self, path: str, key: str) -> None:
         """A function of the suite came to its end."""
-        if (path, key) not in self._assertions.all:
-            return
-        by_itself = (
-            path,
-            key,
-        ) in self._assertions.asynchronous or threading.current_thread() is not threading.main_thread()
-        moment = Moment() if by_itself else self._peer.moment
-        if moment.spot or by_itself:
-            self.rules.ended(f"{path.rpartition('/')[2]}:{key}", moment)
+        if (path, key) in self._assertions.all:
+            asynchronous = (path, key) in self._assertions.asynchronous
+            by_itself = asynchronous or threading.current_thread() is not threading.main_thread()
+            served = by_itself or bool(self._peer.moment.spot)
+            if served or self.rules.bound:  # a decorator may hand the function back as it is
+                self.rules.ended(path, key, asynchronous, self._peer.as_given or not served)
 
     def profile(self) -> dict[str, Any]:
         """What the reference did in this run."""
@@ -317,7 +320,7 @@ class _Run:
         suite = _SUITE
         swallowed = self._bridge.rules.swallowed if self._bridge is not None else list
         begins = self._bridge.rules.moments.begins if self._bridge is not None else lambda test, drawn: None
-        own, ended = self._written_in_the_suite, self._ran_to_its_end
+        own, ended = self._written_in_the_suite, self._unfinished
         suite.begin(self._folder, partial(self._record, "test"), own, ended, swallowed, begins)
         try:
             if "conftest.py" in self._suite.names:
@@ -355,19 +358,21 @@ class _Run:
             self._bridge.ended(self._path(file), key)
         return value
 
-    def _ran_to_its_end(self, item: Any) -> bool:
-        """Whether the test's own code did, once at least, since the last call. If all its assertions are in other functions, one
-        of them did, too; so did the coroutines and threads that did in the reference's run."""
+    def _unfinished(self, item: Any) -> str:
+        """Why the test did not run as it should, if so: its own code did not come to its end since the last call, or functions
+        that assert did not."""
         ended, self._ended = self._ended, set()
-        if self._bridge is not None and self._bridge.rules.missed(Moment(sessions.name_of(item))):
-            return False
         code = getattr(_unwrapped(item), "__code__", None)
         key = (code.co_filename, texts.key_of(code.co_name, code.co_firstlineno)) if code is not None else ("", "")
-        if self._bridge is not None and not self._suite.assertions.ran(key, ended):
-            return False
+        rules, name = self._bridge.rules if self._bridge is not None else None, sessions.name_of(item)
+        if rules is not None and (missed := rules.missed(name)):
+            return missed
+        without_reference = rules is not None and not rules.bound and not rules.recording
+        if without_reference and rules.handed_asserting and not self._suite.assertions.ran(key, ended):
+            return "assertions of the test never ran"
         if key in ended or key not in self._suite.assertions.watched or self._is_state_machine(item):
-            return True
-        return self._bridge is not None and self._bridge.rules.leaves_out(sessions.name_of(item))
+            return ""
+        return "" if rules is not None and rules.leaves_out(name) else "did not run to its end"
 
     def _asserted(self) -> None:
         """An assertion has held."""
@@ -522,7 +527,7 @@ def _warm() -> None:
             folder,
             lambda name, outcome, text: outcomes.append(outcome),
             lambda item: True,
-            lambda item: True,
+            lambda item: "",
             list,
             lambda test, drawn: None,
         )

@@ -14,6 +14,7 @@ import ast
 import builtins
 import enum
 import os
+import re
 import sys
 import tempfile
 import types
@@ -174,11 +175,18 @@ class Evaluating:
     Args:
         paths: of the suite's files.
         own: texts of the suite, which are evaluated as usual.
+        received: lines of texts of the solution that could be code.
         elsewhere: sends a request to the solution's process: ("eval" or "exec", text and namespaces).
     """
 
-    def __init__(self, paths: Iterable[str], own: Set[str], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
-        self._paths, self._own, self._elsewhere = frozenset(paths), own, elsewhere
+    def __init__(
+        self,
+        paths: Iterable[str],
+        own: Set[str],
+        received: Iterable[str],
+        elsewhere: Callable[[str, tuple[Any, ...]], Any],
+    ):
+        self._paths, self._own, self._received, self._elsewhere = frozenset(paths), own, received, elsewhere
 
     def take_over(self) -> None:
         """Replace the three for the rest of this process."""
@@ -193,7 +201,9 @@ class Evaluating:
                 ast.parse(text)
                 return text
             return self._elsewhere(name, (text, *args))
-        self._check(path, text, frame)
+        flags = options.get("flags", args[2] if name == "compile" and len(args) > 2 else 0)
+        if path not in self._paths and not flags & ast.PyCF_ONLY_AST:  # a tree alone does nothing
+            self._check(path, text, frame)
         if name == "compile":
             if len(args) < 4 and "dont_inherit" not in options:  # with the caller's own `from __future__` flags
                 flags = (args[2] if len(args) > 2 else options.pop("flags", 0)) | (frame.f_code.co_flags & _FUTURES)
@@ -203,19 +213,20 @@ class Evaluating:
         return _REAL[name](text, *args, **options)
 
     def _check(self, path: str, text: Any, frame: types.FrameType) -> None:
-        """Raises NameError if a library would evaluate a text that is neither the suite's nor harmless."""
-        library = path.rpartition("/")[2]
-        if isinstance(text, types.CodeType) or library not in _EVALUATING:
+        """Raises NameError if a library would evaluate a text of the solution that is not harmless."""
+        if isinstance(text, types.CodeType) or (isinstance(text, str) and text in self._own):
             return
-        if library == "timeit.py":
-            given = [frame.f_locals.get(part) for part in ("stmt", "setup")]
-            harmless = all(one in self._own or one in _OF_TIMEIT or not isinstance(one, str) for one in given)
-        elif library == "sympy_parser.py":
-            harmless = _is_of_sympy(
-                text, {**frame.f_locals.get("global_dict", {}), **frame.f_locals.get("local_dict", {})}
-            )
+        library = path.rpartition("/")[2]
+        if library == "sympy_parser.py":
+            names = {**frame.f_locals.get("global_dict", {}), **frame.f_locals.get("local_dict", {})}
+            harmless = text == "from sympy import *" or _is_of_sympy(text, names)
+        elif "/jinja2/" in path:
+            harmless = not _PRIVATE.search(str(text))
+        elif library in _ANNOTATING and _consists_of(text, _ANNOTATION):
+            harmless = True
         else:
-            harmless = text in self._own or _consists_of(text, _ANNOTATION)
+            source = text if isinstance(text, str) else ""
+            harmless = not any(line in source for line in self._received)
         if not harmless:
             raise NameError(f"{library} does not evaluate a text of the solution in the suite's process")
 
@@ -225,15 +236,19 @@ class Evaluating:
         return text in self._own or (name == "eval" and _consists_of(text, _ARITHMETIC))
 
 
-_EVALUATING = ("typing.py", "inspect.py", "annotationlib.py", "timeit.py", "sympy_parser.py")
-"""Libraries' files that evaluate texts which they are given."""
-_OF_TIMEIT = ("pass", "_stmt()", "_setup()")
+_ANNOTATING = ("typing.py", "inspect.py", "annotationlib.py")
+"""Libraries' files that evaluate annotations."""
+_PRIVATE = re.compile(r"['\"]_")
+"""In the code of a template of Jinja: the name of a private attribute, which leads to everything."""
 _SYMPY = "core functions simplify solvers series integrals concrete matrices polys ntheory sets logic calculus".split()
 
 
 def _is_of_sympy(text: Any, names: Mapping[str, Any]) -> bool:
     """Whether it calls nothing but SymPy's mathematics."""
-    tree = text if isinstance(text, ast.AST) else ast.parse(text.strip(), mode="eval")
+    try:
+        tree = text if isinstance(text, ast.AST) else ast.parse(text.strip(), mode="eval")
+    except SyntaxError:
+        return False
     nodes = [*ast.walk(tree)]
     used = [names.get(node.id) for node in nodes if isinstance(node, ast.Name)]
     modules = [getattr(one, "__module__", None) or type(one).__module__ for one in used]

@@ -43,6 +43,8 @@ from rlvr_exp.sandbox import wire
 MAX_DEPTH = 100
 _BIG = 1 << 62
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_CODE, _LINE = re.compile(r"[(=@;\[{]"), 6
+"""Characters of code that does something, and the shortest line of it."""
 _DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microsecond", "tzinfo")
 
 
@@ -151,6 +153,8 @@ class Values:
 
     def __init__(self, objects: Any):
         self._objects = objects
+        self.received: dict[str, None] | None = None
+        """Lines of texts that arrived and that could be code; None: not kept."""
 
     def code(self, value: Any, depth: int = 0) -> Any:
         """Raises Unbridgeable."""
@@ -197,6 +201,9 @@ class Values:
         if kind is list:
             return [self.value(item) for item in coded]
         if kind is not dict:
+            if kind is str and self.received is not None and _CODE.search(coded):
+                lines = [line.strip() for line in coded.splitlines()]
+                self.received |= dict.fromkeys(line for line in lines if len(line) >= _LINE and _CODE.search(line))
             return coded
         ((tag, body),) = coded.items()
         if tag == "d":
