@@ -384,6 +384,9 @@ class Peer:
         outer = self.as_given
         try:
             self._take(news)
+            if self.moment is _NEVER:  # no request of this thread waits, at whose end they would be undone
+                self.rules.settle()
+                self._shared.settle()
             if target is not None:
                 if self.side == 0 and (type(target) is not dict or not set(target) <= set(_OWN_TARGETS)):
                     raise ValueError("not an object of this process")
