@@ -321,7 +321,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
 
     def _unexamined(self, suite: _Suite, reference: str, run: RecordedRun) -> RecordedRun | Future[RecordedRun]:
         """The reference's run, once more if it may have failed because its comparisons were examined."""
-        if judge(suite.shape, run, skipped_in(run)).outcome == "passed":
+        if not run.profile.get("examined") or judge(suite.shape, run, skipped_in(run)).outcome == "passed":
             return run
         return self._run(suite, reference, recording=True, examines=False)
 
@@ -345,7 +345,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         job: dict[str, Any] = both | {"tests": suite.tests, "files": suite.files, "imports": suite.shape.imports}
         job |= {"patches": suite.shape.patches}
         job |= {"stars": uses.stars, "classes": uses.classes, "profile": profile, "recording": recording}
-        examines = examines and (profile or {}).get("examines", True)
+        examines = examines and (profile is None or profile["examined"] > 0)
         job |= {"strict": strict, "examines": examines, "compiled": self._compiled.get(suite.digest, b"")}
         peer = b"" if self._shared else wire.encode(both)
         return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), partial(self._read, suite))

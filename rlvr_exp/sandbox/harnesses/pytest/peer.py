@@ -302,9 +302,13 @@ class Peer:
         def ask(target: Any, other: Any) -> Any:
             return self.request("special", name, target, (other,))
 
-        examined = self.rules.examined(name, target, args[0], ask) if name in ("__eq__", "__ne__") else nullcontext()
-        with examined:
+        with self._examined(name, target, args[0] if args else None, ask):
             return self._request("special", name, target, args, {}, place)
+
+    def _examined(self, name: str, target: Any, other: Any, ask: Callable[[Any, Any], Any]) -> Any:
+        if self.side or name not in ("__eq__", "__ne__", "isinstance"):
+            return nullcontext()
+        return self.rules.examination.around(name, target, other, ask)
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
         """The answer of plain data with the object's content, if it has any."""
@@ -328,7 +332,7 @@ class Peer:
         def ask(kind: Any, value: Any) -> Any:
             return self.request(what, "", kind, (value,))
 
-        with self.rules.examined(what, kind, value, ask) if what == "isinstance" else nullcontext():
+        with self._examined(what, kind, value, ask):
             return ask(kind, value) is True
 
     def skips(self, trace: types.TracebackType | None) -> bool:

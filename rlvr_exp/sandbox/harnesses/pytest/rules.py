@@ -6,18 +6,17 @@ object at the same place, or, without a reference, the suite itself made it from
 If the reference gave plain data everywhere, an object is a wrong answer. Standard library only.
 """
 
-import contextlib
 import enum
 import os
-import random
 import types
 import unittest.mock
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from rlvr_exp.sandbox.harnesses.pytest import values
+from rlvr_exp.sandbox.harnesses.pytest.examination import Examination
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     ARITHMETIC,
     COMPARING,
@@ -27,7 +26,6 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     Bound,
     MirrorType,
     Place,
-    compares,
     state_of,
 )
 from rlvr_exp.sandbox.harnesses.pytest.moments import Moment, Moments, Snapshot
@@ -66,10 +64,6 @@ _OF_PLAIN = {"equals"} | {name for kind in PLAIN_TYPES for name in dir(kind) if 
 
 _NEVER = Moment()
 _GAVE, _CATCHES, _CHECKS, _LEFT_OUT = "an object", "failures caught", "own check", "not run to its end"
-_UNLIKE, _MANY, _EXAMINED, _KEPT, _BORN = "unlike ", "many", 100, 300, 4
-"""So many comparisons at a spot are examined; so many objects are kept for it, and used at a time."""
-_CLAIMS = {"__eq__": True, "__ne__": False, "isinstance": True}
-"""What an operation answers if two things are alike."""
 _ENDS = "to its end: "
 """Before the name of a function that asserts: the reference's run came to its end."""
 CHANGES = "~"
@@ -162,23 +156,18 @@ class Rules:
         """Whether the solution handed out a class that catches the suite's failures."""
         self.own = 0
         """Comparisons that the solution's own methods decided."""
-        self.secret = ""
-        """A text that the solution does not know, and that is the same in each run of a suite."""
-        self.examines = True
-        """Whether comparisons are examined. A suite may notice it."""
-        self._last: dict[str, Any] = {}
-        self.keeps = False
-        """Whether objects of the solution that compare may live longer than the suite holds them."""
-        self._born: dict[str, Any] = {}
-        """Such objects by the request that gave them."""
-        self._births: Counter[str] = Counter()
-        self._compared: Counter[str] = Counter()
-        self._examining = False
+        self.examination = Examination(self.moments, self.refuse)
 
     def profile(self) -> dict[str, Any]:
         """What the reference did in this run."""
         moments = self.moments.recorded()
-        return {"sites": self.seen, "moments": moments, "shown": self._shown, "examines": self.examines}
+        examined = self.examination.examined
+        return {"sites": self.seen, "moments": moments, "shown": self._shown, "examined": examined}
+
+    def refuse(self, why: str) -> NoReturn:
+        """Raises Wrong. The solution fails even if the suite catches it."""
+        self.wrong = self.wrong or why
+        raise Wrong(self.wrong)
 
     def shown(self, names: list[str]) -> list[str]:
         """Those names of the solution that a star import brings: the ones that the reference defines, too."""
@@ -240,14 +229,10 @@ class Rules:
                     kinds = (f"{site} {kind}{CHANGES}" for site in place.sites for kind in _KINDS)
                     self.seen.update(dict.fromkeys(kinds, 1))
         elif swallows and not any(site + CATCHES in (self._sites or ()) for site in place.sites):
-            self.wrong = self.wrong or f"{(place.sites or ('?',))[0]} is a class that catches the suite's own failures"
-            raise Wrong(self.wrong)
+            self.refuse(f"{(place.sites or ('?',))[0]} is a class that catches the suite's own failures")
         elif holds_object(value) and (place.refused or self._was_plain(place, moment)):
-            self.wrong = self.wrong or f"{place.sites[0]} gave an object where the reference gives plain data"
-            raise Wrong(self.wrong)
-        if self.keeps and moment.spot and compares(value) and len(self._born) < _KEPT:
-            self._births[moment.spot] += 1
-            self._born[f"{self._births[moment.spot]} {moment.spot}"] = value
+            self.refuse(f"{place.sites[0]} gave an object where the reference gives plain data")
+        self.examination.keep(moment, value)
         return value
 
     def _was_plain(self, place: Place, moment: Moment) -> bool:
@@ -278,84 +263,6 @@ class Rules:
             self.own += name in COMPARING and type(type(target)) is MirrorType
             return False
         return True
-
-    @contextlib.contextmanager
-    def examined(self, name: str, target: Any, other: Any, ask: Callable[[Any, Any], Any]) -> Iterator[None]:
-        """Around a comparison by an object's own `==` or `!=`, or by a class's own check of its instances: other comparisons,
-        in an order that the solution cannot know, whose answer is known. With a reference: of things that the
-        reference's are unlike. Without: of two that nothing is like. Raises Wrong if the solution claims that one, or both, are
-        alike.
-
-        Args:
-            ask: the solution's answer for a target and another value.
-        """
-        spot = self.moments.spot(_KINDS[0] if name != "isinstance" else name)
-        if self._examining or not self.examines or self._is_enough(spot):
-            yield
-            return
-        moment = Moment(f"{self._compared[spot]} {spot}")
-        draw = random.Random(f"{self.secret} {moment.spot}")
-        unlike = self._unlike(moment, name, target, other, draw)
-        draw.shuffle(unlike)
-        before = draw.randint(0, len(unlike))
-        claimed = self._claims(name, unlike[:before], ask)
-        yield
-        claimed += self._claims(name, unlike[before:], ask)
-        if self.keeps:
-            self._last[name] = target
-        if self.recording:
-            for key, *_ in unlike:
-                if key not in claimed:
-                    self.moments.record(moment, _UNLIKE + key)
-        elif claimed and (self.bound or len(claimed) == len(unlike)):
-            what = "that the reference's is unlike" if self.bound else "that nothing equals"
-            self.wrong = self.wrong or f"by its own {name} an object of the solution is like something {what}"
-            raise Wrong(self.wrong)
-
-    def _is_enough(self, spot: str) -> bool:
-        """Count a comparison. Beside a reference a solution is examined as long as the reference was."""
-        self._compared[spot] += 1
-        many = Moment(f"{_MANY} {spot}")
-        if self._compared[spot] <= _EXAMINED:
-            return False
-        if self.recording:
-            self.moments.record(many, _UNLIKE)
-        return not self.bound or self.moments.of_reference(many, _UNLIKE) is not None
-
-    def _claims(self, name: str, pairs: list[tuple[str, Any, Any]], ask: Callable[[Any, Any], Any]) -> list[str]:
-        claimed = []
-        self._examining = True
-        try:
-            for key, target, other in pairs:
-                try:
-                    answer = ask(target, other)
-                    if answer is not NotImplemented and bool(answer) is _CLAIMS[name]:
-                        claimed.append(key)
-                except Exception:  # of the solution's method: it does not claim anything
-                    continue
-        finally:
-            self._examining = False
-        return claimed
-
-    def _unlike(
-        self, moment: Moment, name: str, target: Any, other: Any, draw: random.Random
-    ) -> list[tuple[str, Any, Any]]:
-        """Comparisons by their keys: those whose things are unlike for the reference, or, in its own run, all."""
-        if not (self.bound or self.recording):
-            return [] if other is None else [("None", target, None), ("text", target, _UNLIKE)]
-        text = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 9)))
-        given: dict[str, tuple[Any, Any]] = {"None": (target, None), "text": (target, text)}
-        given["another"] = (target, _another(other, draw))
-        if not self.moments.drawn:
-            same = [(key, one) for key, one in self._born.items() if type(one) in (type(target), type(other))]
-            others = [one for one in same if one[1] is not target and one[1] is not other]
-            given |= {key: (target, one) for key, one in others[-_BORN if self.recording else 0 :]}
-            last = self._last.get(name)  # its own comparison is over: is it like the newest, too?
-            given |= {} if last is None or last is target else {"last": (last, other)}
-        if self.bound:
-            wanted = [effect.removeprefix(_UNLIKE) for effect in self.moments.effects_of_reference(moment, _UNLIKE)]
-            given = {key: given[key] for key in wanted if key in given}
-        return [(key, *pair) for key, pair in given.items()]
 
     def _decides(self, target: Any, name: str) -> bool:
         """Whether an object's own methods of this kind decide about plain data: if the reference's did, or is not known."""
@@ -397,7 +304,7 @@ class Rules:
 
     def spot(self, what: str, target: Any, name: Any) -> str:
         """Where a request is about to be sent. Of a function, with its first name: a line may call several."""
-        if self._examining or not (self.bound or self.recording):
+        if self.examination.runs or not (self.bound or self.recording):
             return ""
         if (
             what == "call"
@@ -431,8 +338,7 @@ class Rules:
             return True
         found = self.has(moment, f"a change of {label}", kind)
         if found == PLAIN and kind == OBJECT:
-            self.wrong = self.wrong or f"an object was put into {label}, where the reference puts plain data"
-            raise Wrong(self.wrong)
+            self.refuse(f"an object was put into {label}, where the reference puts plain data")
         return bool(found) or not self.strict
 
     def act(self, target: Any, does: Callable[[], Any], moment: Moment) -> Any:
@@ -519,8 +425,7 @@ class Rules:
         else:
             allowed = origin != "bases" and not self.handed_out
         if not allowed:
-            self.wrong = self.wrong or "the solution chose a class that catches the suite's own failures"
-            raise Wrong(self.wrong)
+            self.refuse("the solution chose a class that catches the suite's own failures")
         return kind
 
     def met(self, kind: type | None) -> None:
@@ -654,9 +559,6 @@ class Trusting:
     def checks(self, what: str) -> bool:
         return True
 
-    def examined(self, *_: Any) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
     def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
         return False
 
@@ -670,25 +572,6 @@ def _is_solutions(value: Any) -> bool:
     if state_of(value) is not None or isinstance(value, Bound):
         return True
     return isinstance(value, enum.Enum) and state_of(type(value)) is not None
-
-
-def _another(value: Any, draw: random.Random, depth: int = 0) -> Any:
-    """Plain data of the same kind with another content; None of other values."""
-    kind = type(value)
-    if kind is bool:
-        return not value
-    if kind in (int, float):
-        return value + draw.choice((-1, 1)) * draw.randint(1, 9)
-    if kind is str:
-        at, letter = draw.randint(0, len(value)), draw.choice("abcdefghijklmnopqrstuvwxyz0123456789")
-        return value[:at] + letter + value[at + draw.randint(0, 1) * (value[at : at + 1] != letter) :]
-    if kind in (list, tuple) and value and depth < MAX_DEPTH:
-        at = draw.randrange(len(value))
-        return kind([*value[:at], _another(value[at], draw, depth + 1), *value[at + 1 :]])
-    if kind is dict and value and depth < MAX_DEPTH:
-        chosen = draw.choice([*value])
-        return value | {chosen: _another(value[chosen], draw, depth + 1)}
-    return None
 
 
 def _name_of(path: str, key: str) -> str:

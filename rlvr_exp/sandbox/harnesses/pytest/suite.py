@@ -82,10 +82,11 @@ class Bridge:
         self.rules.moments.paths = frozenset(suite)
         if any("hypothesis" in text for text in suite.values()):
             texts.repeat_examples()
-        self.rules.examines = self._job["examines"]
-        self.rules.secret = hashlib.sha256(repr([*self._job["tests"].items()]).encode("utf-8", "replace")).hexdigest()
-        beside = self.rules.examines and (self.rules.bound or self.rules.recording)
-        self.rules.keeps = beside and not any(map(_LIVES.search, suite.values()))
+        examination = self.rules.examination
+        examination.on = self._job["examines"]
+        examination.secret = hashlib.sha256(repr([*self._job["tests"].items()]).encode("utf-8", "replace")).hexdigest()
+        beside = examination.on and (self.rules.bound or self.rules.recording)
+        examination.keeps = beside and not any(map(_LIVES.search, suite.values()))
         self.rules.moments.random = not DRAWS.isdisjoint(self._job["words"])
 
         received = self._peer.values.received = {}
