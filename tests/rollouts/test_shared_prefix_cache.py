@@ -298,5 +298,6 @@ def test_weights_are_those_of_the_batch(model):
 
 def test_bits_that_depend_on_the_company_are_found(monkeypatch):
     exact_model()
-    monkeypatch.setattr(shared_prefix_cache, "ROWS", 1)  # libraries multiply fewer than four rows in another order
+    product = onednn_linear.product
+    monkeypatch.setattr(onednn_linear, "product", lambda x, *given: product(x, *given) * (1 + 1e-6 * len(x)))
     assert not is_exact(tiny_model())
