@@ -180,6 +180,7 @@ TEXTS: list[Row] = [
     text("template of Jinja", "def g(): return \"{{ cycler.__init__.__globals__.os.sys.modules['test_solution'].__dict__.update(WANT=5) }}\"", "jinja2.Template(solution.g()).render()", "jinja2"),
     text("field of a dataclass", "import dataclasses\n@dataclasses.dataclass\nclass A:\n    a: int = 1\n    z: int = dataclasses.field(init=False, repr=False, compare=False, hash=False)\nA.__dataclass_fields__['z'].name = 'zz=(%s), **kw):\\n return lambda self, *a, **k: None\\n#' % EVIL", "dataclasses.dataclass(type('B', (solution.A,), {'__annotations__': {'b': int}, 'b': 2}))", "dataclasses"),
     text("statement for a profiler", "CODE = EVIL", "cProfile.run(solution.CODE)", "cProfile"),
+    text("bytes for a profiler", "CODE = EVIL.encode()", "cProfile.run(solution.CODE)", "cProfile"),
     text("statement for an interpreter", "CODE = EVIL", "code.InteractiveInterpreter().runsource(solution.CODE)", "code"),
     text("statement for timeit", "CODE = EVIL", "timeit.timeit(solution.CODE, number=1)", "timeit"),
     text("text of a signature", "class A:\n    __text_signature__ = '($self, x=' + EVIL + ')'", "inspect.signature(solution.A)", "inspect"),

@@ -225,7 +225,8 @@ class Evaluating:
         elif library in _ANNOTATING and _consists_of(text, _ANNOTATION):
             harmless = True
         else:
-            source = text if isinstance(text, str) else ""
+            source = text.decode("latin-1") if isinstance(text, (bytes, bytearray)) else text
+            source = source if isinstance(source, str) else ""
             harmless = not any(line in source for line in self._received)
         if not harmless:
             raise NameError(f"{library} does not evaluate a text of the solution in the suite's process")

@@ -156,6 +156,11 @@ class Values:
         self.received: dict[str, None] | None = None
         """Lines of texts that arrived and that could be code; None: not kept."""
 
+    def _keep(self, text: str) -> None:
+        if self.received is not None and _CODE.search(text):
+            lines = [line.strip() for line in text.splitlines()]
+            self.received |= dict.fromkeys(line for line in lines if len(line) >= _LINE and _CODE.search(line))
+
     def code(self, value: Any, depth: int = 0) -> Any:
         """Raises Unbridgeable."""
         kind = type(value)
@@ -201,15 +206,17 @@ class Values:
         if kind is list:
             return [self.value(item) for item in coded]
         if kind is not dict:
-            if kind is str and self.received is not None and _CODE.search(coded):
-                lines = [line.strip() for line in coded.splitlines()]
-                self.received |= dict.fromkeys(line for line in lines if len(line) >= _LINE and _CODE.search(line))
+            if kind is str:
+                self._keep(coded)
             return coded
         ((tag, body),) = coded.items()
         if tag == "d":
             return {self.value(key): self.value(item) for key, item in body}
         if tag == "v":
-            return _NAMES[body[0]](*(self.value(part) for part in body[1:]))
+            built = _NAMES[body[0]](*(self.value(part) for part in body[1:]))
+            if type(built) is bytes:
+                self._keep(built.decode("latin-1"))
+            return built
         if tag == "u":
             return "".join(map(chr, body))
         if tag == "i":
