@@ -74,16 +74,9 @@ def compiled(tests: Mapping[str, str], folder: str, config: Config) -> Compiled:
         texts.transform(tree, {key for file, key in assertions.watched if file == name})
         AssertionRewriter(name, config, tests[name].encode("utf-8", "replace")).run(tree)
         codes[name] = compile(tree, name, "exec", dont_inherit=True)
-    facts = [
-        [[*one] for one in kind]
-        for kind in (assertions.all, assertions.own, assertions.asynchronous, assertions.watched)
-    ]
-    return read(
-        marshal.dumps(
-            [codes, {name: [tuple(one) for one in blocks] for name, blocks in managed.items()}, facts, [*own]]
-        ),
-        folder,
-    )
+    kinds = (assertions.all, assertions.own, assertions.asynchronous, assertions.watched)
+    blocks = {name: [tuple(block) for block in found] for name, found in managed.items()}
+    return read(marshal.dumps([codes, blocks, [[*kind] for kind in kinds], [*own]]), folder)
 
 
 def read(data: bytes, folder: str) -> Compiled:

@@ -139,7 +139,6 @@ class Rules:
         self._failed: list[AssertionError] = []
         self.asserting: Set[tuple[str, str]] = frozenset()
         """Functions of the suite that assert: path and key."""
-        self.handed_asserting: set[tuple[str, str]] = set()
         self._ends: dict[tuple[str, str], _Ends] = defaultdict(_Ends)
         self.managed: dict[str, list[tuple[int, int, list[int]]]] = {}
         """From `compiled`."""
@@ -442,8 +441,12 @@ class Rules:
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         key = (code.co_filename, key_of(code.co_name, code.co_firstlineno)) if code is not None else None
         if key in self.asserting:
-            self.handed_asserting.add(key)
             self._ends[self.moments.test, _name_of(*key)].handed += 1
+
+    @property
+    def handed_assertions(self) -> bool:
+        """Whether the solution got a function that asserts."""
+        return any(ends.handed for ends in self._ends.values())
 
     def ended(self, path: str, key: str, asynchronous: bool, as_given: bool) -> None:
         """A function of the suite that asserts came to its end, in a request of the solution, a thread or an event loop.

@@ -369,7 +369,7 @@ class _Run:
         if rules is not None and (missed := rules.missed(name)):
             return missed
         without_reference = rules is not None and not rules.bound and not rules.recording
-        if without_reference and rules.handed_asserting and not self._suite.assertions.ran(key, ended):
+        if without_reference and rules.handed_assertions and not self._suite.assertions.ran(key, ended):
             return "assertions of the test never ran"
         if key in ended or key not in self._suite.assertions.watched or self._is_state_machine(item):
             return ""
