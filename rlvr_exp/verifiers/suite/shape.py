@@ -311,7 +311,9 @@ def _classes(nodes: Sequence[ast.AST]) -> list[str]:
     used = {name for node in nodes for name in _named(node)}
     used |= {_class_of(call) for node in nodes for call in _as_objects(node, variables)}
     against = {_class_of(call) for node in nodes for call in _compared_with_plain(node, variables)}
-    return sorted(used & against)
+    imports = [alias for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
+    originals = {alias.asname: alias.name for alias in imports}
+    return sorted({originals.get(name, name) for name in used & against})
 
 
 def _given(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
