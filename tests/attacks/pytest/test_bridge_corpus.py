@@ -11,7 +11,6 @@ HONEST, ATTACKS = thinned(EVERY_HONEST), thinned(EVERY_ATTACK)
 UNBRIDGEABLE = {
     "abstract": "a mirror is no subclass of `abc.ABC`",
     "metaclass singleton": "a mirror's class is not an instance of the solution's metaclass",
-    "module registry patched": "an entry of `sys.modules`",
 }
 """Suites that use attributes that a mirror lacks."""
 

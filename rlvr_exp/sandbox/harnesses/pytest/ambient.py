@@ -183,6 +183,10 @@ class Ambient:
         if self._side:
             self._patched.patch(peer, *parts)
 
+    def _take_stubs(self, peer: Any, stubs: dict[str, Any]) -> None:
+        if self._side:
+            self._patched.stubs(peer, stubs)
+
     def _take_warning(self, peer: Any, message: Any, filename: str, lineno: int) -> None:
         fault = peer.values.value(message)
         if self._side == 0 and isinstance(fault, Warning):
@@ -332,7 +336,8 @@ _OURS = ("pytest", "_pytest", "unittest", "hypothesis", "solution", "typing", "c
 
 
 class Watched:
-    """In the suite's process: attributes of libraries that the suite patches, so that the solution's process follows.
+    """In the suite's process: attributes of libraries that the suite patches, and modules that it puts into `sys.modules`, so that
+    the solution's process follows.
 
     Only attributes that the suite's text names count: they are compared with their values before it ran.
 
@@ -344,7 +349,9 @@ class Watched:
     def __init__(self, words: frozenset[str], own: Iterable[str]):
         self._attributes: list[tuple[Any, list[str], Any]] = []
         self._patched: dict[int, Any] = {}
-        skipped = {*_OURS, *own}
+        self._skipped = skipped = {*_OURS, *own}
+        self._modules: dict[str, Any] | None = dict(sys.modules) if "modules" in words else None
+        self._stubs: dict[str, Any] = {}
         for name, module in list(sys.modules.items()):
             parts = name.split(".")
             if parts[0] not in skipped and words.issuperset(parts):
@@ -366,7 +373,19 @@ class Watched:
             if now is not self._patched.get(at, original):
                 self._patched[at] = now
                 items.append(["patch", *named, *([] if now is original else [peer.values.code(now)])])
+        if self._modules is not None and (stubs := self._put_there(self._modules)) != self._stubs:
+            self._stubs = stubs
+            items.append(["stubs", {name: peer.values.code(stub) for name, (_, stub) in stubs.items()}])
         return items
+
+    def _put_there(self, before: dict[str, Any]) -> dict[str, tuple[int, Any]]:
+        """What the suite put into `sys.modules` by itself, under its name, with its identity."""
+        now = [(name, part) for name, part in sys.modules.items() if before.get(name, self) is not part]
+        return {
+            name: (id(part), part)
+            for name, part in now
+            if name.partition(".")[0] not in self._skipped and getattr(part, "__spec__", None) is None
+        }
 
 
 class Patched:
@@ -374,6 +393,17 @@ class Patched:
 
     def __init__(self) -> None:
         self._originals: dict[tuple[str, str, str], Any] = {}
+        self._modules: dict[str, Any] = {}
+
+    def stubs(self, peer: Any, stubs: dict[str, Any]) -> None:
+        """Put these modules into `sys.modules`, and what was there before back for those not named any more."""
+        for name in self._modules.keys() - stubs.keys():
+            sys.modules[name] = self._modules.pop(name)
+            if sys.modules[name] is self:
+                del sys.modules[name]
+        for name, stub in stubs.items():
+            self._modules.setdefault(name, sys.modules.get(name, self))
+            sys.modules[name] = peer.values.value(stub)
 
     def patch(self, peer: Any, module: str, path: str, name: str, *value: Any) -> None:
         """Replace an attribute's value; without a value, restore the original."""

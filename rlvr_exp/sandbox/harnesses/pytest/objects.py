@@ -98,7 +98,7 @@ class Objects:
             raise Unbridgeable("a frame does not leave the suite's process")
         if (name := _library_name(value)) is not None and (self.side == 0 or name in _PURE):
             return {"r": name}
-        if isinstance(value, types.ModuleType) and self.side == 0:
+        if isinstance(value, types.ModuleType) and self.side == 0 and not self._is_stub(value):
             raise Unbridgeable(f"module {value.__name__}")
         if isinstance(value, BaseException):
             home = self._foreign_faults.get(id(value))
@@ -110,6 +110,10 @@ class Objects:
             return code(values.content_of(value))
         coded = [self.side, self.number_of(value), self.number_of(kind)]
         return {"h": coded} if base is None else {"b": [*coded, code(values.content_of(value))]}
+
+    def _is_stub(self, module: types.ModuleType) -> bool:
+        """Whether a program made it, and did not import it."""
+        return module.__spec__ is None and module.__name__ not in (*self.own_modules, "solution", "__main__")
 
     def _code_exception(self, fault: BaseException, code: Callable[[Any], Any]) -> dict[str, Any]:
         kind, number = type(fault), 0
@@ -375,7 +379,8 @@ def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:
 def _library_name(value: Any) -> str | None:
     """Module and name of a library's function or module that the other process also has."""
     if isinstance(value, types.ModuleType):
-        return value.__name__ if value.__name__.partition(".")[0] in sys.stdlib_module_names else None
+        known = value.__spec__ is not None and value.__name__.partition(".")[0] in sys.stdlib_module_names
+        return value.__name__ if known else None
     module = getattr(value, "__module__", None)
     if not isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or not isinstance(module, str):
         return None

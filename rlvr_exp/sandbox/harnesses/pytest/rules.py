@@ -515,6 +515,8 @@ class Rules:
             return name in ("send", "throw", "close", "asend", "athrow", "aclose")
         if isinstance(target, unittest.mock.NonCallableMock):
             return name not in _OF_MOCKS and not name.startswith("_")
+        if isinstance(target, types.ModuleType):  # in `sys.modules` by the suite itself
+            return what in ("get", "method") and name != "__builtins__" and (name in vars(target) or not dunder)
         if isinstance(target, type):
             changes = what in ("set", "delete")
             if changes:  # Which of them stay is decided by `act`.
