@@ -8,6 +8,7 @@ a class on both sides. Enumerations are rebuilt as real enumerations. Standard l
 import abc
 import enum
 import types
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 _SITES = 16
@@ -21,6 +22,8 @@ _OTHERS = (
     " delete set_name copy deepcopy array hash"
 ).split()
 SPECIAL = frozenset((*COMPARING, *ARITHMETIC, *IN_PLACE, *(f"__{name}__" for name in _OTHERS)))
+OF_CLASSES = frozenset(f"__{name}__" for name in "len iter reversed bool contains getitem setitem delitem".split())
+"""Special methods of a metaclass that a mirror's class has, too."""
 STATE, KIND, ABSTRACT, SHADOW, CHECKS = "@", "@class", "@abstract", "@shadow", "@checks"
 """Attributes for the state of mirrors and of mirrors of classes; no names of Python's."""
 
@@ -60,7 +63,7 @@ class State:
 def state_of(mirror: Any) -> State | None:
     """The state of a mirror; None if it is no mirror."""
     kind = type(mirror)
-    if kind is MirrorType or issubclass(kind, enum.EnumType):
+    if issubclass(kind, (MirrorType, enum.EnumType)):
         return type.__getattribute__(mirror, "__dict__").get(KIND)
     return object.__getattribute__(mirror, STATE) if issubclass(kind, Mirror) else None
 
@@ -126,8 +129,10 @@ class MirrorType(abc.ABCMeta):
         if KIND in namespace:
             kind = super().__new__(meta, name, bases, namespace)
         else:
-            link = next(state_of(base).link for base in bases if type(base) is MirrorType)
-            parts = {key: _Default(key, part) if _is_value(key, part) else part for key, part in namespace.items()}
+            link = next(state_of(base).link for base in bases if is_class(base))
+            # A metaclass may have moved or replaced anything.
+            kept = {key: part for key, part in namespace.items() if meta is MirrorType or key.startswith("__")}
+            parts = {key: _Default(key, part) if _is_value(key, part) else part for key, part in kept.items()}
             kind = super().__new__(meta, name, bases, parts)
             type.__setattr__(kind, KIND, link.derive(kind, name, bases, namespace, options))
         type.__dict__["__abstractmethods__"].__set__(kind, frozenset())  # the original refuses
@@ -202,6 +207,20 @@ class MirrorType(abc.ABCMeta):
 _IS_ABSTRACT = 1 << 20
 
 
+def is_class(value: Any) -> bool:
+    """Whether it is a mirror of a class that the other process defined itself."""
+    return issubclass(type(value), MirrorType)
+
+
+def _meta(names: Iterable[str] | None, bases: tuple[type, ...]) -> type[MirrorType]:
+    """`MirrorType`, or a subclass for classes with a metaclass of their own. `names`: of that metaclass."""
+    metas = tuple(dict.fromkeys(type(base) for base in bases if is_class(base))) or (MirrorType,)
+    if names is None and len(metas) == 1:
+        return metas[0]
+    stubs = {name: _STUBS[name] for name in OF_CLASSES.intersection(names or ())}
+    return type("MirrorType", metas, stubs)
+
+
 def _checked(kind: Any, what: str, value: Any) -> bool:
     """A class with its own check, such as a protocol, decides; never for a failure that is not its own."""
     if state_of(value) is None and (
@@ -213,7 +232,7 @@ def _checked(kind: Any, what: str, value: Any) -> bool:
 
 def compares(value: Any) -> bool:
     """Whether it is an instance of a class of the other process that has its own `==`."""
-    return type(type(value)) is MirrorType and isinstance(_found(type(value), "__eq__"), Method)
+    return is_class(type(value)) and isinstance(_found(type(value), "__eq__"), Method)
 
 
 def shadow_of(kind: Any) -> type | None:
@@ -465,7 +484,7 @@ def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs:
         names["__annotations__"] = described["annotations"]
     if described["shadow"] is not None:
         names |= {"__class__": property(lambda self: described["shadow"]), SHADOW: described["shadow"]}
-    return MirrorType(described["name"], bases, names)
+    return _meta(described["meta"], bases)(described["name"], bases, names)
 
 
 def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, number: int) -> type:

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import mirrors, values
-from rlvr_exp.sandbox.harnesses.pytest.mirrors import Mirror, MirrorType, State, state_of
+from rlvr_exp.sandbox.harnesses.pytest.mirrors import Mirror, State, is_class, state_of
 from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable
 
 _KEPT = 4096
@@ -57,7 +57,7 @@ class Objects:
 
     def is_mirror(self, value: Any) -> bool:
         """The coded form of an object of the other process."""
-        return issubclass(type(value), Mirror) or type(value) in (mirrors.Bound, MirrorType)
+        return issubclass(type(value), Mirror) or type(value) is mirrors.Bound or is_class(value)
 
     def code_nan(self, value: float) -> list[int]:
         """[side, number]: containers are equal if they hold the same NaN, so it has to return as itself."""
@@ -206,7 +206,7 @@ class Objects:
         kind, args = value(kind), tuple(map(value, args))
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             kind = RuntimeError
-        if number and type(kind) is MirrorType:
+        if number and is_class(kind):
             fault = self._mirrors.get(number) or self._place(BaseException.__new__(kind, *args), number)
         else:
             try:
@@ -215,7 +215,7 @@ class Objects:
                 fault = kind.__new__(kind, *args)
             self._foreign_faults[id(fault)] = [fault, number]
         put = BaseException.__setattr__
-        if type(kind) is MirrorType:
+        if is_class(kind):
             put(fault, "args", args)
         for name, part in value(attributes).items():
             if not str(name).startswith("__") or name in ("__notes__", "__context__"):
@@ -242,7 +242,7 @@ class Objects:
         object.__setattr__(mirror, mirrors.STATE, State(self._link, number, self._link.place))
         if type(mirror).__weakrefoffset__:
             self._mirrors[number] = mirror
-        if self.side and type(type(mirror)) is MirrorType:
+        if self.side and is_class(type(mirror)):
             self._kept.append(mirror)
         return mirror
 
@@ -271,7 +271,7 @@ class Objects:
             return mirrors.enumeration(described, bases, self._link, number)
         plain = next((base for base in bases if values.base_of(base) in _CONTENT), None)
         fault = any(issubclass(base, BaseException) for base in bases)
-        kept = [base for base in bases if type(base) is MirrorType or base is plain]
+        kept = [base for base in bases if is_class(base) or base is plain]
         kept += [base for base in bases if issubclass(base, BaseException) and base not in kept]
         described["shadow"] = None if plain or fault else _shadow(described, bases)
         if not any(issubclass(base, Mirror) for base in kept):
@@ -313,6 +313,9 @@ class Objects:
             "later": later,
             "checks": getattr(kind, "_is_protocol", False) or meta.__instancecheck__ is not type.__instancecheck__,
             "members": members,
+            "meta": [name for base in meta.__mro__ if self._is_own(base) for name in vars(base)]
+            if self._is_own(meta)
+            else None,
         }
 
     def release(self, number: int, times: int) -> None:
@@ -365,8 +368,8 @@ def hints_of(target: Any) -> dict[str, Any]:
 
 def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:
     """The class that an instance claims: a subclass of the library's class that its class derives from."""
-    inherited = [base for base in bases if type(base) is MirrorType and mirrors.shadow_of(base) is not None]
-    real = [base for base in bases if base not in _TOP and type(base) is not MirrorType]
+    inherited = [base for base in bases if is_class(base) and mirrors.shadow_of(base) is not None]
+    real = [base for base in bases if base not in _TOP and not is_class(base)]
     real += [mirrors.shadow_of(base) for base in inherited]
     if not real:
         return None

@@ -24,8 +24,8 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     ROOT,
     SPECIAL,
     Bound,
-    MirrorType,
     Place,
+    is_class,
     state_of,
 )
 from rlvr_exp.sandbox.harnesses.pytest.moments import Moment, Moments, Snapshot
@@ -194,15 +194,15 @@ class Rules:
         return Place(tuple(f"{site}!" for site in place.sites))
 
     def _is_about_by_text(self, target: Any, suffix: str, args: tuple[Any, ...]) -> bool:
-        if type(target) is MirrorType:
+        if is_class(target):
             return target in self._about
-        if suffix == "()" and type(type(target)) is not MirrorType:  # a method of a class, like Point.origin
+        if suffix == "()" and not is_class(type(target)):  # a method of a class, like Point.origin
             return self._is_about(target)
         return suffix[1:] in _COUNTING and any(self._is_about(operand) for operand in (target, *args))
 
     def named(self, value: Any, name: str) -> None:
         """The suite got a class under this name."""
-        if type(value) is MirrorType and name in self._classes:
+        if is_class(value) and name in self._classes:
             self._about.add(value)
 
     def derived(self, kind: Any) -> None:
@@ -259,7 +259,7 @@ class Rules:
         if state is not None and not _is_solutions(args[0]):
             self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state.place.sites)
         if self.recording or (self._is_about(target) and self._decides(target, name)) or _is_solutions(args[0]):
-            self.own += name in COMPARING and type(type(target)) is MirrorType
+            self.own += name in COMPARING and is_class(type(target))
             return False
         return True
 
@@ -297,7 +297,7 @@ class Rules:
 
     def _is_about(self, value: Any) -> bool:
         state = state_of(value)
-        return state is not None and type(value) is not MirrorType and state.place.about
+        return state is not None and not is_class(value) and state.place.about
 
     # Effects on the suite's process
 
