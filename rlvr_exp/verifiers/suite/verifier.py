@@ -240,7 +240,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
     """
 
     name = "pytest"
-    version = "6"
+    version = "7"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         if find_spec("pytest") is None:

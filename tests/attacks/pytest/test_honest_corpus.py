@@ -31,14 +31,9 @@ SAMPLE = set(thinned(ROWS))
 CASES = [pytest.param(row, id=name, marks=[] if name in SAMPLE else [pytest.mark.slow]) for name, row in ROWS.items()]
 REFUSED = {
     "cancellation and task groups": "a task of the solution takes more turns of the event loop than one of the suite",
-    "metaclass collects fields": "special methods of a metaclass do not cross",
     "memory of lazy results": "tracemalloc measures the process of the suite",
     "mixin added to a class of the suite": "the class refers to itself",
-    "module replaced in sys.modules": "modules of the two processes are not shared",
     "directed graph with views": "without a reference, nothing shows that the class is a container",
-    "rational numbers": "without a reference, nothing shows that the renamed class counts",
-    "dictionary views and lazy builtins": "views cross as they are, and do not follow later changes",
-    "typed dictionaries and literals": "the same dictionary in two containers is two",
 }
 """Rows that the verifier refuses with or without a reference, and why."""
 each_row = pytest.mark.parametrize("row", CASES)

@@ -33,7 +33,7 @@ OPEN_WITHOUT = {
     "an object that is called",
     "other arguments",
 }
-OPEN_WITHOUT |= {"only the first coroutine"}
+OPEN_WITHOUT |= {"only the first coroutine", "parts of containers", "a list of a module of the suite"}
 """Classes and rows that only a reference closes."""
 BESIDE = {"doctests", "an object that compares with numbers, or a number", "to every tuple", "to every text"}
 BESIDE |= {"to a neighbour of a number that it was compared with"}
