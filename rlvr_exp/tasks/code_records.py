@@ -74,7 +74,7 @@ class CodeSet:
     keys: frozenset[str]
     """Every row has them."""
     files: tuple[str, ...]
-    """Names of its files, the one first that is read."""
+    """Names of its files, the one first that is read. Empty: all files are read."""
     without: frozenset[str] = frozenset()
     """No row has one of these."""
 

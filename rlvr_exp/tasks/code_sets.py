@@ -1,7 +1,7 @@
 """The set in a path, and its records. A set is recognized by the keys of its rows or by its folders, never by its name.
 
 If several files of a set are in one folder, the file that the set's reader names first is read; `path` may name
-another. Of a user's own rows all files are read. All faults are reported at once, each with file, line and key.
+another. Of a set without named files, such as one in parts, and of a user's own rows all files are read. All faults are reported at once, each with file, line and key.
 """
 
 from collections import Counter
@@ -75,6 +75,7 @@ def _choose(path: Path, wanted: str) -> tuple[CodeSet | None, list[Path]]:
         problems = [first_row(file) for file in files if of_problems(first_row(file).values)]
         if faults or problems:
             raise InputError(*map(_of_problems, problems), *faults[:SHOWN])
+    if not chosen.files:
         return chosen, files
     named = sorted(files, key=lambda file: chosen.files.index(file.name) if file.name in chosen.files else 99)
     if len(files) > 1 and named[0].name not in chosen.files:

@@ -1,4 +1,4 @@
-"""Rows of data sets: JSON lines, packed (`.gz`, `.xz`) or not, JSON lists, Parquet files and folders of Hugging Face `datasets`
+"""Rows of data sets: JSON lines, packed (`.gz`, `.xz`, `.zst`) or not, JSON lists, Parquet files and folders of Hugging Face `datasets`
 (`save_to_disk`). Every fault names its file, line and key.
 
 If the name of a file begins with a split (`train.jsonl`, `validation-00000-of-00001.parquet`), or a folder of `save_to_disk` names
@@ -7,6 +7,7 @@ it, the split of its rows is that split. `lines` streams a file of any size in b
 
 import gzip
 import hashlib
+import io
 import json
 import lzma
 import re
@@ -21,7 +22,8 @@ from typing import IO, Any, Protocol, TypeVar
 from rlvr_exp.core.errors import InputError, InputProblem
 
 PARQUET, ARROW = TABLES = (".parquet", ".arrow")
-ROWS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".json", *TABLES)
+PACKED = (".gz", ".xz", ".zst")
+ROWS = (".jsonl", *(f".jsonl{ending}" for ending in PACKED), ".json", *TABLES)
 SHOWN = 20
 """Faults printed before the rest is only counted."""
 Found = TypeVar("Found")
@@ -33,7 +35,21 @@ class HasId(Protocol):
 
 
 Named = TypeVar("Named", bound=HasId)
-_UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress}
+
+
+def _from_zstandard(data: bytes) -> bytes:
+    with _zstandard(io.BytesIO(data)) as unpacked:
+        return unpacked.read()
+
+
+def _zstandard(packed: IO[bytes]) -> Any:
+    """Unpacks a stream. Reading raises OSError if it is damaged."""
+    import pyarrow  # Not at the top: few runs read such a file.
+
+    return io.BufferedReader(pyarrow.CompressedInputStream(packed, "zstd"))
+
+
+_UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress, ".zst": _from_zstandard}
 
 
 @dataclass(frozen=True)
@@ -210,7 +226,7 @@ def split_of_file(file: Path) -> str:
     if file.suffix == ARROW:
         name = file.parent.name if (file.parent.parent / _PARTS).is_file() else ""
     else:
-        match = _NAME.fullmatch(file.name.removesuffix(".gz").removesuffix(".xz"))
+        match = _NAME.fullmatch(file.name.removesuffix(file.suffix) if file.suffix in PACKED else file.name)
         name = match[1] if match else ""
     name = OTHER_NAMES.get(name, name)
     return name if name in SPLITS else ""
@@ -239,7 +255,8 @@ def table_rows(file: Path) -> Iterator[dict[str, Any]]:
         ) from fault
 
 
-_GZIP, _CHUNK, _BOM = b"\x1f\x8b", 1 << 20, b"\xef\xbb\xbf"
+_GZIP, _ZSTANDARD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -298,17 +315,20 @@ def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[Ro
 
 
 @contextmanager
-def opened(path: Path, option: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def opened(path: Path, option: str) -> Iterator[IO[bytes] | gzip.GzipFile | io.BufferedReader]:
     """The file's content, unpacked. Raises InputError for errors of the file while it is read."""
     try:
         with open(path, "rb") as plain:
-            packed = plain.read(2) == _GZIP
+            begin = plain.read(4)
             plain.seek(0)
-            if not packed:
+            if begin.startswith(_GZIP):
+                with gzip.GzipFile(fileobj=plain) as unpacked:
+                    yield unpacked
+            elif begin == _ZSTANDARD:
+                with _zstandard(plain) as unpacked:
+                    yield unpacked
+            else:
                 yield plain
-                return
-            with gzip.GzipFile(fileobj=plain) as unpacked:
-                yield unpacked
     except (OSError, EOFError, zlib.error) as fault:
         remedy = "give a complete and readable file"
         raise InputError(InputProblem(option, f"cannot be read: {fault}", str(path), "", "", remedy)) from fault

@@ -12,6 +12,11 @@ DOMAIN = Domain(
         "rlvr_exp.domains.code.sets:MBPP",
         "rlvr_exp.domains.code.sets:MBPP_PLUS",
         "rlvr_exp.domains.code.sets:HUMANEVALPACK",
+        "rlvr_exp.domains.code.sets:KODCODE",
+        "rlvr_exp.domains.code.sets:BIGCODEBENCH",
+        "rlvr_exp.domains.code.io_sets:LIVECODEBENCH",
+        "rlvr_exp.domains.code.io_sets:APPS",
+        "rlvr_exp.domains.code.io_sets:TACO",
     ),
     programs="rlvr_exp.domains.code.tasks:programs_at",
 )

@@ -22,6 +22,11 @@ CODE_SETS = (
     "humanevalpack",
     "edit_eval",
     "quixbugs",
+    "kodcode",
+    "bigcodebench",
+    "livecodebench",
+    "apps",
+    "taco",
     "rows",
 )
 """The sets that rlvr_exp.tasks.code_sets reads; rows: a user's own."""

@@ -1,4 +1,4 @@
-"""Public sets of programs to write: HumanEval, HumanEval+ and HumanEvalPack, MBPP and MBPP+."""
+"""Public sets of programs to write with tests: HumanEval, HumanEval+ and HumanEvalPack, MBPP and MBPP+, KodCode, BigCodeBench."""
 
 import ast
 import re
@@ -15,7 +15,8 @@ from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import RTOL, Case, PythonProblem
 from rlvr_exp.tasks.python_syntax import tree
 from rlvr_exp.tasks.rows import Row
-from rlvr_exp.tasks.suites import test_file, without
+from rlvr_exp.tasks.rows import split_of as split_of_row
+from rlvr_exp.tasks.suites import suite_of, test_file, without
 
 
 def _cases(entry: str, asserts: Callable[[], Iterable[ast.stmt]], name: str) -> tuple[PythonProblem | None, str]:
@@ -281,4 +282,41 @@ MBPP_PLUS = CodeSet(
     frozenset({"task_id", "code", "test_list", "test"}),
     ("MbppPlus-OriginFmt.jsonl.gz", "MbppPlus-OriginFmt.jsonl"),
     without=frozenset({"contract"}),
+)
+
+
+def _kodcode(row: Row) -> CodeRecord:
+    """KodCode (Xu et al. 2025, arXiv:2503.02951): a question, a solution, and a pytest file that imports it.
+
+    The question names no function. The prompt shows the declarations that the tests use, as the release's own prompts do.
+    """
+    gold, test = unified(row.text("solution")), row.text("test")
+    declared = [part for part in row.values.get("test_info") or () if part.get("function_declaration")]
+    entry = declared[0]["function_name"] if declared else ""
+    given = "\n".join(part["function_declaration"] for part in declared)
+    suite, family = PytestProblem(suite_of(test, gold, entry)), f"{KODCODE.name}/{row.text('subset')}"
+    inputs, split, why = CodeInputs(row.text("question"), given=given), split_of_row(row), "its tests are a pytest file"
+    return CodeRecord(row.text("question_id"), family, split, inputs, gold, (), suite, None, why, entry_point=entry)
+
+
+KODCODE = CodeSet("kodcode", _kodcode, frozenset({"question_id", "question", "solution", "test", "subset"}), ())
+
+
+def _bigcodebench(row: Row) -> CodeRecord:
+    """BigCodeBench (Zhuo et al. 2024, arXiv:2406.15877), "complete": a header of `task_func`, judged by a unittest class."""
+    header, entry = row.text("complete_prompt"), row.text("entry_point")
+    gold = header + row.text("canonical_solution")
+    suite, why = PytestProblem(suite_of(row.text("test"), gold, entry)), "its tests are a unittest class"
+    inputs, name = CodeInputs(ASK, given=header), row.text("task_id")
+    lazy = CodeInputs(row.text("instruct_prompt"))
+    return CodeRecord(
+        name, f"{BIGCODEBENCH.name}/complete", "test", inputs, gold, (), suite, None, why, lazy=lazy, entry_point=entry
+    )
+
+
+BIGCODEBENCH = CodeSet(
+    "bigcodebench",
+    _bigcodebench,
+    frozenset({"task_id", "complete_prompt", "instruct_prompt", "canonical_solution", "test", "entry_point"}),
+    (),
 )

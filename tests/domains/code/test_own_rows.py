@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 import datasets
+import pyarrow
 import pytest
 from code_samples import write_set
 from hypothesis import given, settings
@@ -83,11 +84,15 @@ def test_a_row_says_its_own_split_and_a_file_that_of_its_rows(tmp_path: Path) ->
         Code(str(written(tmp_path / "odd.jsonl", [{**ROW, "split": "tset"}]))).splits()
 
 
-@pytest.mark.parametrize("layout", ["jsonl", "parquet", "saved", "saved splits"])
+@pytest.mark.parametrize("layout", ["jsonl", "jsonl.zst", "parquet", "saved", "saved splits"])
 def test_every_layout_of_the_same_rows_has_the_same_tasks(layout: str, tmp_path: Path) -> None:
     table, path = datasets.Dataset.from_list(rows(10)), tmp_path / layout
     if layout == "jsonl":
         path = written(tmp_path / "x.jsonl", rows(10))
+    elif layout == "jsonl.zst":
+        plain, path = written(tmp_path / "y", rows(10)), tmp_path / "x.jsonl.zst"
+        with pyarrow.output_stream(str(path), compression="zstd") as packed:
+            packed.write(plain.read_bytes())
     elif layout == "parquet":
         path = tmp_path / "x.parquet"
         table.to_parquet(str(path))

@@ -3,7 +3,9 @@ allowed."""
 
 import gzip
 import json
+import os
 
+import pyarrow
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -211,13 +213,23 @@ def test_no_bytes_raise(line, kind):
     assert isinstance(read_row(line, kind), CandidateRow | Malformed)
 
 
-@pytest.fixture(params=["plain", "gzip"])
+def zstandard(content: bytes) -> bytes:
+    packed = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(packed, "zstd") as stream:
+        stream.write(content)
+    return packed.getvalue().to_pybytes()
+
+
+PACK = {"plain": bytes, "gzip": gzip.compress, "zstandard": zstandard}
+
+
+@pytest.fixture(params=PACK)
 def made(request, tmp_path):
     """Writes bytes to a file, packed or not."""
 
     def write(content: bytes):
         path = tmp_path / "rows"
-        path.write_bytes(content if request.param == "plain" else gzip.compress(content))
+        path.write_bytes(PACK[request.param](content))
         return path
 
     return write
@@ -248,8 +260,9 @@ def test_the_fingerprint_is_of_the_content(tmp_path):
     assert plain == packed and plain.hash != other.hash
 
 
-def test_a_packed_file_that_is_cut_short_is_told(tmp_path):
-    (tmp_path / "cut").write_bytes(gzip.compress(b"row\n" * 10_000)[:-20])
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard])
+def test_a_packed_file_that_is_cut_short_is_told(pack, tmp_path):
+    (tmp_path / "cut").write_bytes(pack(os.urandom(10_000))[:-20])
     with pytest.raises(InputError, match="cannot be read"):
         fingerprint(tmp_path / "cut")
 
