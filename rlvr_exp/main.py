@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -209,6 +209,8 @@ def _node(where: str) -> str:
 
 
 def _single(line: CommandLine) -> int:
+    from rlvr_exp.config.schema import STAGES
+
     checked = _checked(line, to_run="--cfg" not in line.flags)
     if "--cfg" in line.flags:
         from rlvr_exp.config.help import annotated
@@ -218,6 +220,8 @@ def _single(line: CommandLine) -> int:
     if checked.config.run.dry:
         return _dry(checked, line.words)
     _refuse_what_cannot_run([checked.config])
+    if STAGES[checked.config.stage].immediate:
+        return _immediately(checked.config)
     return _run(checked, line.words, _directory(checked.config)).code
 
 
@@ -266,6 +270,19 @@ def _directory(config: "Config") -> Path:
     if not STAGES[str(config.stage)].reported and not config.run.dir:
         return scratch_directory(Path(getattr(config, str(config.stage)).run))
     return directory_of(config) or default_directory(config.stage, datetime.now())
+
+
+def _immediately(config: "Config") -> int:
+    """Run a stage that has no run directory, in this process."""
+    import importlib
+
+    from rlvr_exp.launch.console import Progress
+    from rlvr_exp.records.context import RunContext
+
+    module = importlib.import_module(f"rlvr_exp.stages.{config.stage}")
+    with closing(Progress(0, config.stage, sys.stdout.isatty())) as progress:
+        module.run(config, RunContext(Path(getattr(config, config.stage).path), progress.event))
+    return DONE
 
 
 def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome":

@@ -99,6 +99,15 @@ def _missing(config: Config) -> Iterator[MissingArtifact]:
         yield from _run("report.run", config.report.run)
         for run in config.report.beside:
             yield from _run("report.beside", run)
+    for name in ("view", "index"):
+        if (node := getattr(config, name)) is not None and not Path(node.path).is_dir():
+            remedy = f"{name}.path=FOLDER with runs, such as outputs after a first run"
+            yield _no_path(f"{name}.path", node.path, "an existing folder", remedy)
+    if config.view is not None:
+        for package in ("starlette", "uvicorn"):
+            yield from _package(package, "'rlvr_exp[serve]'", "stage", "view", "+stage=index for a static overview")
+    if config.index is not None:
+        yield from _output("index.output", config.index.output)
 
 
 def _no_path(where: str, got: str, allowed: str = "an existing folder or file", remedy: str = "") -> MissingArtifact:

@@ -161,6 +161,8 @@ class Stage:
     reported: bool = True
     """Its own run has a report; else it writes that of the run named by its option `run`, and needs no directory that
     stays."""
+    immediate: bool = False
+    """It works in the process of the command, without a run directory."""
 
 
 _USER: dict[tuple[str, type | None], type] = {}

@@ -20,7 +20,18 @@ from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Evaluation, Run
 from rlvr_exp.config.solutions import Collect, SelfPlay, Solutions
-from rlvr_exp.config.stage_options import Compare, Evaluate, Infer, Prepare, Report, Rescore, Validate, Verify
+from rlvr_exp.config.stage_options import (
+    Compare,
+    Evaluate,
+    Infer,
+    Overview,
+    Prepare,
+    Report,
+    Rescore,
+    Validate,
+    Verify,
+    View,
+)
 from rlvr_exp.config.study import Chain, Executor, Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 from rlvr_exp.core.domains import Domain, domains, load, register
@@ -77,6 +88,10 @@ class CoreConfig:
     """Only under +stage=compare."""
     report: Report | None = None
     """Only under +stage=report."""
+    view: View | None = None
+    """Only under +stage=view."""
+    index: Overview | None = None
+    """Only under +stage=index."""
 
 
 ALWAYS = ("stage", "seed", "run", "parallel")
@@ -141,6 +156,8 @@ STAGES: dict[str, Stage] = {
     "solutions": Stage("list, export, merge and check stored programs", ("data",), inherits=("data",)),
     "compare": Stage("compare the options and metrics of runs"),
     "report": Stage("rewrite the report and the diagnosis of a run, finished or killed", reported=False),
+    "view": Stage("show all runs and samples below a folder on a local page that follows them", immediate=True),
+    "index": Stage("write the overview of all runs below a folder as one HTML file", immediate=True),
     "chain": Stage("run commands in sequence; each may read the results of earlier ones", resumes=True),
     "study": Stage("answer a question with many runs, plots and intervals", ("executor",), resumes=True),
     "prepare": Stage("make, check or convert data"),

@@ -1,4 +1,4 @@
-"""Options of nodes that exist under one stage: infer, evaluate, verify, validate, rescore, compare, report; and of the group
+"""Options of nodes that exist under one stage: infer, evaluate, verify, validate, rescore, compare, report, view, index; and of the group
 `prepare`."""
 
 from collections.abc import Iterator
@@ -343,6 +343,26 @@ class Report:
     """Run directory whose report.html is rewritten. No other file in it changes."""
     beside: list[str] = field(default_factory=list)
     """Further run directories, plotted on the same page."""
+
+
+@dataclass
+class View:
+    """Options of +stage=view."""
+
+    path: str = "outputs"
+    """Folder of the runs that are shown: a run directory, or a folder with runs at any depth. Nothing in it changes."""
+    port: int = option(0, low=0, high=65535)
+    """Port of the page on 127.0.0.1. 0: a free port."""
+
+
+@dataclass
+class Overview:
+    """Options of +stage=index."""
+
+    path: str = "outputs"
+    """Folder of the runs that are listed."""
+    output: str = ""
+    """HTML file that is written. Empty: index.html in that folder."""
 
 
 @dataclass

@@ -140,7 +140,7 @@ def read_run(run_dir: Path) -> RunData:
     return RunData(
         name=run_dir.resolve().name,
         directory=run_dir,
-        running=not summary and _locked(run_dir / ".lock"),
+        running=not summary and is_locked(run_dir / ".lock"),
         config_text=text,
         config=_mapping(config, yaml.safe_load),
         manifest=_mapping(run_dir / "manifest.json"),
@@ -179,7 +179,7 @@ def _spaced(files: Sequence[tuple[int, Path]], every: int) -> list[tuple[int, Pa
     return sorted({*files[::-1][::every], *files[:1]})
 
 
-def _locked(lock: Path) -> bool:
+def is_locked(lock: Path) -> bool:
     """Whether a process has the lock of the run. The lock is released when the process ends, however it ends."""
     if not lock.is_file():
         return False

@@ -80,7 +80,7 @@ def _facts(run: RunData) -> dict[str, str]:
     steps = run.summary.get("steps") or (run.metrics[-1]["step"] if run.metrics else None)
     rate, created = node.get("optimizer", {}).get("lr"), run.manifest.get("created")  # In the time zone of its machine.
     facts = {
-        "model": _model(run.config, node.get("model", {})),
+        "model": model_of(run.config),
         "started": f"{datetime.fromisoformat(str(created)):%Y-%m-%d %H:%M}" if created else "",
         "now": "running" if run.running else "",
         "duration": duration(float(run.summary["seconds"])) if "seconds" in run.summary else "",
@@ -90,16 +90,17 @@ def _facts(run: RunData) -> dict[str, str]:
         "seed": str(run.config.get("seed", "")),
         **_isolation(run),
     }
-    return facts | {group: _label(node[group]) for group in GROUPS if group in node}
+    return facts | {group: label_of(node[group]) for group in GROUPS if group in node}
 
 
-def _model(config: Mapping[str, Any], model: Mapping[str, Any]) -> str:
-    """The policy, or the policy of each role."""
+def model_of(config: Mapping[str, Any]) -> str:
+    """The policy of a run, or the policy of each role."""
+    model = config.get("model") or {}
     nodes = [config.get(name) for name in ("evaluate", "infer")]
     team = next((node[one.name] for one in teams() for node in nodes if node and node.get(one.name)), "")
-    named = _label({key: value for key, value in model.items() if key != "_target_"})
+    named = label_of({key: value for key, value in model.items() if key != "_target_"})
     own = {role: one["model"] for role, one in (config.get("roles") or {}).items() if one.get("model")}
-    roles = [f"{role}: {_label(node) or node.get('embedded', '')}" for role, node in own.items()]
+    roles = [f"{role}: {label_of(node) or node.get('embedded', '')}" for role, node in own.items()]
     return ", ".join([str(team or named or model.get("embedded", "")), *roles] if model else roles)
 
 
@@ -124,7 +125,7 @@ def _isolation(run: RunData) -> dict[str, str]:
     return facts
 
 
-def _label(node: Mapping[str, Any]) -> str:
+def label_of(node: Mapping[str, Any]) -> str:
     """A label of the node: its path, package or name, else its class, else its terms."""
     for key in ("path", "package", "name", "hub"):
         if isinstance(node.get(key), str) and node[key]:
