@@ -25,8 +25,8 @@ from rlvr_exp.view.facts import find_runs, inside, read_facts, signature
 
 VERSION = 1
 """Of the tables. An index of another version is built again."""
-BEFORE, AFTER = -1, 1 << 40
-"""Places of the samples of evaluations; the place of a training sample is its step."""
+ANSWERS, BEFORE, AFTER = -2, -1, 1 << 40
+"""Places of the answers of +stage=infer and of the samples of evaluations; the place of a training sample is its step."""
 ROWS = 1 << 24
 """Most rows of a file. The id of a sample is the id of its file times this, plus its row."""
 MOST_LINE = 32 << 20
@@ -266,14 +266,14 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         DamagedFile: a row cannot be read, or is too long.
     """
     try:
-        with gzip.open(path, "rb") as lines:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as lines:
             for number in range(ROWS):
                 line = lines.readline(MOST_LINE)
-                if not line:
-                    return
+                if not line or (path.suffix != ".gz" and len(line) < MOST_LINE and not line.endswith(b"\n")):
+                    return  # The run is writing its last answer.
                 if (row := _row(line)) is None:
                     raise DamagedFile(f"row {number + 1} is no JSON object of at most {MOST_LINE >> 20} MB")
-                yield row
+                yield row if "id" not in row else {**row, "task": row["id"], "completion": row.get("text")}
     except (OSError, EOFError, zlib.error) as fault:
         raise DamagedFile(str(fault)) from fault
 
@@ -288,6 +288,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 def _sample_files(directory: Path) -> Iterator[tuple[int, Path]]:
     places = dict(zip(WHENS, (BEFORE, AFTER), strict=True))
+    yield ANSWERS, directory / "answers.jsonl"
     yield from ((place, evaluation_path(directory, when)) for when, place in places.items())
     yield from rollout_steps(directory).items()
 

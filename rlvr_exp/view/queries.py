@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_exp.tasks.completion import unified, without_thoughts
 from rlvr_exp.view.facts import Facts, inside
-from rlvr_exp.view.index import AFTER, BEFORE, KINDS, LISTED, ROWS, DamagedFile, read_rows
+from rlvr_exp.view.index import AFTER, ANSWERS, BEFORE, KINDS, LISTED, ROWS, DamagedFile, read_rows
 
 MOST_POINTS = 2000
 """Rows of metrics of a run that are sent. Of more, equally spaced ones with the first and the last."""
@@ -73,7 +73,7 @@ class Filter:
     """The samples that are shown: those that have all given properties."""
 
     runs: tuple[int, ...]
-    low_step: int = BEFORE
+    low_step: int = ANSWERS
     high_step: int = AFTER
     task: str = ""
     """A part of the task's id."""
@@ -210,21 +210,53 @@ def whole_sample(db: sqlite3.Connection, root: Path, run: int, place: int, row: 
     if row not in rows:
         return None
     answer, thoughts = apart(rows[row]["completion"])
-    return {**rows[row], "answer": answer, "thoughts": thoughts, "turns": _turns(rows, row)}
+    turns = [{**one, "place": place} for place, one in _turns(rows, row)]
+    return {**rows[row], "answer": answer, "thoughts": thoughts, "turns": turns, "matrix": _matrix(rows, row)}
 
 
 EPISODE = "SELECT b.id FROM samples a JOIN samples b ON b.task = a.task WHERE a.id = :id AND b.id BETWEEN :low AND :high"
 
 
-def apart(completion: str) -> tuple[str, str]:
+def apart(completion: str | None) -> tuple[str, str]:
     """The answer of a completion and the thoughts before it."""
-    text, answer = unified(completion), without_thoughts(completion)
+    text, answer = unified(completion or ""), without_thoughts(completion or "")
     begin = text.rfind(answer.strip()) if answer.strip() else len(text)
     return (answer, text[:begin].strip()) if begin > 0 and answer != text else (text, "")
 
 
-def _turns(rows: Mapping[int, dict[str, Any]], row: int) -> Rows:
-    return []
+def _turns(rows: Mapping[int, dict[str, Any]], row: int) -> list[tuple[int, dict[str, Any]]]:
+    """The turns of a sample's episode with it, by place; empty for an episode of one turn.
+
+    A turn follows another if its prompt has the other's completion. Of a group, the turn with the sample's number is taken.
+    """
+    own = rows[row]
+
+    def follows(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+        text = (earlier["completion"] or "").strip()
+        return bool(text) and later.get("group", 0) > earlier.get("group", 0) and text in later["prompt"]
+
+    found: dict[Any, tuple[int, dict[str, Any]]] = {own.get("group"): (row, own)}
+    for place, one in sorted(rows.items(), key=lambda item: item[1]["sample"] != own["sample"]):
+        if follows(own, one) or follows(one, own):
+            found.setdefault(one["group"], (place, one))
+    return [found[group] for group in sorted(found)] if len(found) > 1 else []
+
+
+def _matrix(rows: Mapping[int, dict[str, Any]], row: int) -> dict[str, Any] | None:
+    """The programs of an episode and the tests that ran against them; None for an episode without tests."""
+    own = rows[row]
+    if own.get("tests") and own.get("samples"):  # An answer of +stage=infer.
+        return {"programs": own["samples"], "tests": own["tests"], "ran": len(own["samples"])}
+    about = {place: one.get("about") or {} for place, one in rows.items()}
+    if not about[row].get("role"):
+        return None
+    programs = {facts["program"]: rows[place] for place, facts in about.items() if "program" in facts}
+    sets = [facts for facts in about.values() if isinstance(facts.get("tests"), list)]
+    tests = [{**test, "set": k, "ran": facts["programs"]} for k, facts in enumerate(sets) for test in facts["tests"]]
+    if not programs or not tests:
+        return None
+    shown = [{"program": one["completion"], "outcome": one["outcome"]} for _, one in sorted(programs.items())]
+    return {"programs": shown, "tests": tests, "ran": len(shown)}
 
 
 def tasks(db: sqlite3.Connection, run: int) -> Rows:

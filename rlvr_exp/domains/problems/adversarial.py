@@ -284,13 +284,32 @@ class Adversarial(Attempts, options.Adversarial):
 
     def about(self, episode: Episode, index: int) -> Mapping[str, Any]:
         """The role, with the stage of an output or of the output that a critique is about. A tester's answers are judged by the
-        programs of the episode."""
-        role = episode.turns[index].role
+        programs of the episode: a program has its number among them, and a set of tests the programs that each test catches."""
+        role, programs = episode.turns[index].role, self.programs(episode)
         if role == SOLVER:
-            return {"role": role, **super().about(episode, index)}
-        critique = self.is_critique(episode, index)
-        of = {"critique": self.stage_of(episode, self.criticised(episode, index))} if critique else {}
+            program = self.program(episode, index)
+            numbered = {"program": programs.index(program)} if program else {}
+            return {"role": role, **super().about(episode, index), **numbered}
+        if self.is_critique(episode, index):
+            of = {"critique": self.stage_of(episode, self.criticised(episode, index))}
+        else:
+            of = self._caught(episode, index, programs)
         return {"role": role, **of, VERDICT_OF: "programs"}
+
+    def _caught(self, episode: Episode, index: int, programs: Sequence[str]) -> dict[str, Any]:
+        """The tests of a set with the programs that each catches, and the number of programs that the set ran against."""
+        suite = self.matrix(episode).suites.get(index)
+        if suite is None:
+            return {}
+        tests = [
+            {
+                "text": line,
+                "valid": valid,
+                "catches": [k for k, one in enumerate(programs) if one in suite.catches and suite.catches[one][place]],
+            }
+            for place, (line, valid) in enumerate(zip(self.lines(episode, index), suite.valid, strict=True))
+        ]
+        return {"tests": tests, "programs": sum(one in suite.catches for one in programs)}
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
         row = {**super().metrics(episodes), **curves(self, episodes)}
