@@ -19,8 +19,10 @@ from rlvr_exp.report.page import label_of, model_of
 
 SKIPPED = frozenset({"rollouts", "evaluation", "checkpoints", "journal"})
 """Folders of a run that hold no runs."""
-CONFIG, REPORT = "config.yaml", "report.html"
-FILES = (CONFIG, NAME, SUMMARY, REPORT, "metrics.jsonl", *(f"evaluation/{when}.json" for when in WHENS))
+CONFIG = "config.yaml"
+PAGES = ("report.html", "study.html")
+"""Pages that a run writes."""
+FILES = (CONFIG, NAME, SUMMARY, *PAGES, "metrics.jsonl", *(f"evaluation/{when}.json" for when in WHENS))
 """Files that facts come from."""
 RUNNING, UNFINISHED = "running", "not finished"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -93,7 +95,7 @@ def read_facts(root: Path, directory: Path, last_step: int = 0) -> Facts | None:
         "tags": _tags(manifest.get("command") or ()),
         "arm": content_hash([options, manifest.get("start")]),
         "rates": {metric: [measured[when].get(metric) for when in WHENS] for metric in metrics},
-        "report": inside(root, directory / REPORT) is not None,
+        "pages": [name for name in PAGES if inside(root, directory / name)],
         "diagnosis": summary.get("diagnosis") or "",
         "problems": problems,
     }

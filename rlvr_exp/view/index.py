@@ -14,7 +14,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,10 @@ KINDS = ("task", "family", "role", "outcome", "bucket", "mode")
 """Columns of samples whose values are names."""
 LISTED = KINDS[1:]
 """Those with few values, which are counted."""
+NUMBERS = ("sample", "tokens", "reward", "advantage")
+"""Columns of samples whose values are numbers."""
+BATCH = 500
+"""Samples that are written at once."""
 
 TABLES = f"""
 CREATE TABLE runs(id INTEGER PRIMARY KEY, path TEXT UNIQUE, signature TEXT, facts TEXT, metrics TEXT DEFAULT '[0,0,0]');
@@ -48,7 +51,7 @@ CREATE INDEX files_of_run ON files(run, place);
 CREATE TABLE names(id INTEGER PRIMARY KEY, kind TEXT, text TEXT, UNIQUE(kind, text));
 CREATE TABLE counts(file INTEGER, name INTEGER, rows INTEGER, PRIMARY KEY(file, name)) WITHOUT ROWID;
 CREATE TABLE samples(id INTEGER PRIMARY KEY, first INTEGER, {", ".join(f"{kind} INTEGER" for kind in KINDS)},
-  member INTEGER, sample INTEGER, tokens INTEGER, reward REAL, advantage REAL);
+  {", ".join(NUMBERS)});
 CREATE VIRTUAL TABLE words USING fts5(completion, prompt, log, content='', detail=column,
   tokenize="unicode61 tokenchars '_'");
 PRAGMA user_version = {VERSION};
@@ -225,24 +228,30 @@ class Index:
         number, rows, problem = int(cursor.lastrowid or 0), 0, ""
         counts: Counter[int] = Counter()
         first: dict[Any, int] = {}
-        key = "group" if BEFORE < place < AFTER else "task"
-        lines = read_rows(path)
-        try:
-            while batch := list(islice(lines, 500)):
-                samples, words = [], []
-                for row in batch:
-                    at = number * ROWS + rows
-                    names = [self._name(db, kind, text) for kind, text in zip(KINDS, _kinds(row), strict=True)]
-                    counts.update(name for name in names[1:] if name is not None)
-                    head = first.setdefault(row.get(key), at)
-                    samples.append((at, head, *names, row.get("group"), *(row.get(name) for name in NUMBERS)))
-                    prompt = row.get("prompt") if head == at else ""
-                    words.append((at, *(_ends(text) for text in (row.get("completion"), prompt, row.get("log")))))
-                    rows += 1
-                db.executemany(f"INSERT INTO samples VALUES ({', '.join('?' * (8 + len(NUMBERS) + 1))})", samples)
+        samples: list[tuple[Any, ...]] = []
+        words: list[tuple[Any, ...]] = []
+
+        def write() -> None:
+            if samples:
+                db.executemany(f"INSERT INTO samples VALUES ({', '.join('?' * len(samples[0]))})", samples)
                 db.executemany("INSERT INTO words(rowid, completion, prompt, log) VALUES (?, ?, ?, ?)", words)
+            samples.clear()
+            words.clear()
+
+        try:
+            for rows, row in enumerate(read_rows(path), 1):
+                at = number * ROWS + rows - 1
+                names = [self._name(db, kind, text) for kind, text in zip(KINDS, _kinds(row), strict=True)]
+                counts.update(name for name in names[1:] if name is not None)
+                head = first.setdefault(row.get("group", row.get("task")), at)
+                samples.append((at, head, *names, *(_number(row.get(name)) for name in NUMBERS)))
+                prompt = row.get("prompt") if head == at else ""
+                words.append((at, *(_ends(text) for text in (row.get("completion"), prompt, row.get("log")))))
+                if len(samples) == BATCH:
+                    write()
         except DamagedFile as fault:
             problem = str(fault)
+        write()
         db.executemany("INSERT INTO counts VALUES (?, ?, ?)", [(number, *one) for one in counts.items()])
         db.execute("UPDATE files SET rows = ?, problem = ? WHERE id = ?", [rows, problem, number])
 
@@ -254,9 +263,6 @@ class Index:
             found = db.execute("SELECT id FROM names WHERE kind = ? AND text = ?", [kind, text]).fetchone()
             self._names[kind, text] = found[0]
         return self._names[kind, text]
-
-
-NUMBERS = ("sample", "tokens", "reward", "advantage")
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -300,6 +306,10 @@ def _kinds(row: Mapping[str, Any]) -> list[str | None]:
     role = " ".join(str(one) for one in named if one) or None
     found = (row.get("task"), row.get("family"), role, row.get("outcome"), row.get("bucket"), row.get("mode"))
     return [None if value is None else str(value) for value in found]
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) else None
 
 
 def _ends(text: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_exp.tasks.completion import unified, without_thoughts
 from rlvr_exp.view.facts import Facts, inside
-from rlvr_exp.view.index import AFTER, ANSWERS, BEFORE, KINDS, LISTED, ROWS, DamagedFile, read_rows
+from rlvr_exp.view.index import AFTER, ANSWERS, BEFORE, KINDS, LISTED, NUMBERS, ROWS, DamagedFile, read_rows
 
 MOST_POINTS = 2000
 """Rows of metrics of a run that are sent. Of more, equally spaced ones with the first and the last."""
@@ -21,7 +21,7 @@ MOST_ROWS = 200
 MOST_TASKS = 5000
 SECONDS = "time/step"
 """The metric whose sum is the time of a step."""
-SORTED = ("place", *KINDS, "tokens", "reward", "advantage")
+SORTED = ("place", *KINDS, *NUMBERS)
 Rows = list[dict[str, Any]]
 
 
@@ -139,12 +139,12 @@ def samples(
         order = f"s.{sort} IS NULL, (SELECT text FROM names WHERE id = s.{sort}) {way}, s.id"
     elif sort != "place":
         order = f"s.{sort} IS NULL, s.{sort} {way}, s.id"
-    columns = ", ".join(f"s.{name}" for name in (*KINDS, "sample", "tokens", "reward", "advantage"))
+    columns = ", ".join(f"s.{name}" for name in (*KINDS, *NUMBERS))
     found = db.execute(
         f"SELECT f.run, f.place, s.id % {ROWS}, {columns} {clause} ORDER BY {order} LIMIT ? OFFSET ?",
         [*values, min(most, MOST_ROWS), offset],
     )
-    names = ("run", "place", "row", *KINDS, "sample", "tokens", "reward", "advantage")
+    names = ("run", "place", "row", *KINDS, *NUMBERS)
     rows = [dict(zip(names, row, strict=True)) for row in found]
     return _named(db, rows)
 

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rlvr_exp.report.page import STYLE
 from rlvr_exp.view import queries
-from rlvr_exp.view.facts import REPORT, inside
+from rlvr_exp.view.facts import PAGES, inside
 from rlvr_exp.view.index import Index, Report
 from rlvr_exp.view.queries import Filter
 
@@ -224,12 +224,13 @@ class Questions:
         return StreamingResponse(rows(), media_type=media, headers={**HEADERS, **named})
 
     def report(self, request: Request) -> Response:
-        """The report of a run."""
+        """A page that a run has written."""
+        page = request.query_params.get("page", PAGES[0])
         with self._index.reading() as db:
             found = db.execute("SELECT path FROM runs WHERE id = ?", [_runs(request)[0]]).fetchone()
-        path = inside(self._index.root, self._index.root / found[0] / REPORT) if found else None
+        path = inside(self._index.root, self._index.root / found[0] / page) if found and page in PAGES else None
         if path is None:
-            raise HTTPException(404, "no report")
+            raise HTTPException(404, "no such page")
         return FileResponse(path, headers={**HEADERS, "content-security-policy": OF_REPORTS})
 
 

@@ -3,7 +3,7 @@
 // Texts of runs and samples enter the page as text only, never as HTML.
 
 const POLL = 2000, PAGE = 50, COLOURS = 9;
-const BEFORE = -1, AFTER = 2 ** 40;
+const ANSWERS = -2, BEFORE = -1, AFTER = 2 ** 40;
 const VIEWS = {runs: 'Runs', curves: 'Curves', samples: 'Samples', tasks: 'Before and after'};
 const MAIN = ['reward/mean', 'success/mean', 'held_out/pass_at_1', 'loss', 'held_out/loss', 'entropy', 'kl', 'kl/old',
   'grad_norm/after', 'tokens/completion_mean', 'tokens/truncated', 'groups/mixed', 'learning_rate', 'time/step'];
@@ -19,9 +19,10 @@ function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
-    else if (name in node && name !== 'list') node[name] = value;
+    else if (name in node && name !== 'list' && name !== 'value') node[name] = value;
     else if (value !== undefined && value !== false) node.setAttribute(name, value);
   }
+  if ('value' in attributes) node.value = attributes.value; // Last: the type of an input decides what it may be.
   node.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
   return node;
 }
@@ -36,7 +37,7 @@ const words = name => String(name ?? '').replaceAll('_', ' ');
 const number = value => value === null || value === undefined ? '' : Math.abs(value) >= 1e5 || (value && Math.abs(value) < 1e-3)
   ? value.toExponential(2) : String(+value.toPrecision(4));
 const percent = value => (100 * value).toFixed(1) + '%';
-const placed = place => place === BEFORE ? 'before' : place === AFTER ? 'after' : String(place);
+const placed = place => ({[ANSWERS]: 'answers', [BEFORE]: 'before', [AFTER]: 'after'})[place] ?? String(place);
 const chip = (kind, text) => el('span', {className: 'verdict ' + kind}, words(text));
 
 function rated(rate, metric) {
@@ -94,6 +95,7 @@ function render() {
   read();
   if (view?.name !== state.v) {
     view = {name: state.v, ...MAKERS[state.v]()};
+    $('view').className = '';
     $('view').replaceChildren(...view.parts);
     scrollTo(0, 0);
   }
@@ -162,7 +164,7 @@ function heads(columns, sort, down) {
 // Runs.
 
 function runsView() {
-  const table = el('table', {className: 'sortable'}), actions = el('p', {className: 'actions'}), bottom = el('div', {className: 'wide'}, table);
+  const table = el('table', {className: 'sortable runs'}), actions = el('p', {className: 'actions'}), bottom = el('div', {className: 'wide'}, table);
   const columns = [['', ''], ['path', 'run'], ['status', 'status'], ['stage', 'stage'], ['model', 'model', 'extra'], ['data', 'data', 'extra'],
     ['steps', 'steps'], ['before', 'before'], ['after', 'after'], ['samples', 'samples', 'extra'], ['tags', 'tags', 'extra'], ['created', 'age', 'extra']];
   const metrics = () => [...new Set(runs.flatMap(run => Object.keys(run.rates)))];
@@ -190,7 +192,7 @@ function runsView() {
       el('td', {}, el('span', {className: 'status ' + run.status, title: run.reason}, run.status)), el('td', {}, run.stage),
       el('td', {className: 'extra'}, run.model), el('td', {className: 'extra'}, run.data),
       el('td', {}, run.steps ? run.steps.toLocaleString('en') : '', run.status === 'running' && run.planned ? el('small', {}, ` of ${run.planned.toLocaleString('en')}`) : ''),
-      el('td', {}, rated(run.rates[by]?.[0], by)), el('td', {}, rated(run.rates[by]?.[1], by)),
+      el('td', {'data-label': 'before'}, rated(run.rates[by]?.[0], by)), el('td', {'data-label': 'after'}, rated(run.rates[by]?.[1], by)),
       el('td', {className: 'extra'}, run.samples ? run.samples.toLocaleString('en') : ''),
       el('td', {className: 'extra'}, run.tags.map(tag => el('span', {className: 'tag'}, tag))),
       el('td', {className: 'extra', title: run.created}, ago(run.created)));
@@ -248,7 +250,7 @@ function lines(name, data, arms) {
 
 function chart(name, drawn) {
   const log = state.log === '1', usable = value => value !== null && (!log || value > 0), scale = value => log ? Math.log10(value) : value;
-  const all = drawn.flatMap(line => [...line.y, ...(line.band ? [...line.band.low, ...line.band.high] : [])]).filter(usable).map(scale);
+  const all = drawn.flatMap(line => [...line.y, ...(line.smoothed ? line.raw : []), ...(line.band ? [...line.band.low, ...line.band.high] : [])]).filter(usable).map(scale);
   const xs = drawn.flatMap(line => line.x);
   let [low, high] = [Math.min(...all), Math.max(...all)];
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
@@ -364,7 +366,7 @@ function facts(run) {
   const shown = {stage: run.stage, model: run.model, data: run.data, seed: run.seed, steps: run.steps ? `${run.steps}${run.planned ? ` of ${run.planned}` : ''}` : '',
     duration: lasted(run.seconds), started: run.created.slice(0, 16).replace('T', ' '), samples: run.samples, ...Object.fromEntries(rates.slice(0, 4))};
   return el('div', {}, el('h1', {}, run.path.split('/').at(-1), el('span', {className: 'status ' + run.status}, run.status),
-    run.report ? el('a', {className: 'report', href: '/report?run=' + run.id, target: '_blank'}, 'report') : ''),
+    run.pages.map(name => el('a', {className: 'report', href: `/report?run=${run.id}&page=${name}`, target: '_blank'}, name.split('.')[0]))),
     el('p', {className: 'reason'}, [run.reason, run.diagnosis && `Diagnosis: ${run.diagnosis}.`, ...run.problems].filter(Boolean).join('\n')),
     el('dl', {}, Object.entries(shown).filter(([, value]) => value !== '' && value !== null && value !== 0)
       .map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, String(value))))));
@@ -377,7 +379,7 @@ function filters() {
 }
 
 function samplesView() {
-  const controls = el('div', {className: 'controls'}), count = el('p', {className: 'actions'}), table = el('table', {className: 'sortable rows'});
+  const controls = el('div', {className: 'controls'}), count = el('p', {className: 'actions count'}), table = el('table', {className: 'sortable rows'});
   const list = el('div', {className: 'list'}, el('div', {className: 'wide'}, table), el('p', {className: 'actions pages'})), one = el('div', {className: 'one'});
   const parts = [controls, count, el('div', {className: 'split'}, list, one)];
   let rows = [], total = 0, opened = '', listed = '';
@@ -406,7 +408,7 @@ function samplesView() {
       const columns = [several && ['', 'run', 'extra'], ['place', 'step'], ['task', 'task'], any('family') && ['family', 'family', 'extra'], any('role') && ['role', 'role'], any('mode') && ['mode', 'mode', 'extra'],
         ['bucket', 'verdict'], any('reward') && ['reward', 'reward'], any('advantage') && ['advantage', 'advantage', 'extra'], ['tokens', 'tokens', 'extra']].filter(Boolean);
       const cell = (row, name) => name === '' ? runs.find(run => run.id === row.run)?.path : name === 'place' ? placed(row.place)
-        : name === 'bucket' ? chip(row.outcome, row.outcome === 'failed' && row.bucket ? row.bucket : row.outcome) : name === 'task' ? el('a', {href: address({at: key(row)})}, row.task)
+        : name === 'bucket' ? verdict(row) : name === 'task' ? el('a', {href: address({at: key(row)})}, row.task)
         : typeof row[name] === 'number' ? number(row[name]) : words(row[name]);
       table.replaceChildren(el('tbody', {}, heads(columns, sort, down), rows.map(row => el('tr', {className: key(row) === at ? 'picked' : '', onclick: () => open(row)},
         columns.map(([name, , kind]) => el('td', {className: kind ?? ''}, cell(row, name) ?? ''))))));
@@ -415,7 +417,7 @@ function samplesView() {
       list.lastChild.replaceChildren(...(total > PAGE ? [el('button', {disabled: page === 0, onclick: () => go({page: page - 1 || '', at: ''})}, 'previous'),
         ` ${(page * PAGE + 1).toLocaleString('en')} to ${Math.min(total, (page + 1) * PAGE).toLocaleString('en')} `,
         el('button', {disabled: (page + 1) * PAGE >= total, onclick: () => go({page: page + 1, at: ''})}, 'next')] : []));
-      parts[2].classList.toggle('opened', Boolean(at));
+      $('view').classList.toggle('opened', Boolean(at));
       if (!at) one.replaceChildren();
       if (sample) { one.replaceChildren(sampleCard(sample, Number(run), Number(place), step, () => { replace({at: ''}); update(); })); one.scrollTop = 0; }
       opened = at;
@@ -440,30 +442,62 @@ function samplesView() {
 const block = (text, kind = '') => text && text.trim() ? el('pre', {className: kind}, text) : el('p', {className: 'none'}, '(empty)');
 
 function sampleCard(sample, run, place, step, close) {
-  const facts = [placed(place) === String(place) ? `step ${place}` : `${placed(place)} training`, sample.mode, sample.about?.role && words([sample.about.role, sample.about.stage].filter(Boolean).join(': ')),
+  const about = sample.about ?? {}, held = place === BEFORE || place === AFTER, path = runs.find(one => one.id === run)?.path;
+  const facts = [place === ANSWERS ? '' : held ? `${placed(place)} training` : `step ${place}`, sample.mode, roleOf(sample),
     sample.group !== undefined && `group ${sample.group}`, `sample ${sample.sample}`, `${sample.tokens} tokens`, sample.truncated && 'truncated',
-    sample.total ? `${sample.passed} of ${sample.total} tests` : '', sample.fate && words(sample.fate), sample.waited ? `${sample.waited} steps old` : '', sample.rule && `rule ${sample.rule}`];
-  const paid = sample.reward !== undefined && el('p', {className: 'paid'}, 'reward ', el('b', {}, sample.reward === null ? 'none' : number(sample.reward)),
-    ...Object.entries(sample.terms ?? {}).map(([name, value]) => el('span', {className: 'term'}, `${words(name)} ${number(value)}`)),
-    ' advantage ', el('b', {}, sample.advantage === null ? 'none' : number(sample.advantage)));
-  const measured = Object.entries(sample.measures ?? {}).map(([name, value]) => el('span', {className: 'term'}, `${words(name)} ${number(value)}`));
-  const held = place === BEFORE || place === AFTER;
-  const path = runs.find(one => one.id === run)?.path;
+    sample.total ? `${sample.passed} of ${sample.total} tests` : '', words(sample.fate), sample.waited ? `${sample.waited} steps old` : '',
+    sample.rule && `rule ${sample.rule}`, sample.attempts > 1 && `attempt ${sample.attempt} of ${sample.attempts}`,
+    typeof sample.logprob === 'number' && `log-probability ${sample.logprob.toFixed(2)}`];
+  const terms = values => Object.entries(values ?? {}).map(([name, value]) => el('span', {className: 'term'}, `${words(name)} ${number(value)}`));
+  const paid = sample.reward === undefined ? '' : el('p', {className: 'paid'}, 'reward ', el('b', {}, sample.reward === null ? 'none' : number(sample.reward)),
+    terms(sample.terms), ' advantage ', el('b', {}, sample.advantage === null ? 'none' : number(sample.advantage)));
+  const stages = about.stages ?? sample.stages ?? {};
   return el('article', {className: 'sample'},
     el('div', {className: 'actions'}, el('button', {onclick: () => step(-1), title: 'k'}, 'previous'), el('button', {onclick: () => step(1), title: 'j'}, 'next'),
       held && link({v: 'tasks', run: path, task: sample.task, at: '', page: '', sort: '', down: ''}, 'before and after'), el('button', {className: 'close', onclick: close, title: 'Escape'}, 'close')),
-    el('h3', {}, words(sample.family), ' ', el('small', {}, sample.task), ' ', chip(sample.outcome, sample.bucket ?? sample.outcome)),
-    el('p', {className: 'note'}, facts.filter(Boolean).join(', ')), paid, measured.length ? el('p', {className: 'paid'}, measured) : '',
-    sample.turns.length ? '' : [el('h4', {}, 'prompt'), block(sample.prompt)],
-    el('h4', {}, 'answer'), sample.thoughts ? el('details', {}, el('summary', {}, `thoughts, ${sample.thoughts.length.toLocaleString('en')} characters`), block(sample.thoughts)) : '', block(sample.answer),
-    sample.log ? [el('h4', {}, 'log of the verifier'), block(sample.log, 'log')] : '');
+    el('h3', {}, words(sample.family), ' ', el('small', {}, sample.task), ' ', verdict(sample)),
+    el('p', {className: 'note'}, facts.filter(Boolean).join(', ')), paid, sample.measures ? el('p', {className: 'paid'}, terms(sample.measures)) : '',
+    sample.matrix ? matrix(sample.matrix) : '',
+    sample.turns.length ? conversation(sample) : [sample.prompt ? [el('h4', {}, 'prompt'), block(sample.prompt)] : '',
+      Object.entries(stages).slice(0, -1).map(([name, text]) => [el('h4', {}, words(name), sample.critiques?.[name] ? el('small', {}, ` tester: ${sample.critiques[name]}`) : ''), block(text)]),
+      el('h4', {}, 'answer'), sample.thoughts ? el('details', {}, el('summary', {}, `thoughts, ${sample.thoughts.length.toLocaleString('en')} characters`), block(sample.thoughts)) : '', block(sample.answer),
+      typeof about.tests === 'string' && about.tests ? [el('h4', {}, 'tests of the tester'), block(about.tests)] : ''],
+    sample.log ? [el('h4', {}, 'log of the verifier'), block(sample.log, 'log')] : '',
+    Object.keys(about).length ? el('details', {}, el('summary', {}, 'facts of the environment'), block(JSON.stringify(about, null, 1))) : '');
+}
+
+const verdict = row => chip(row.outcome ?? '', row.outcome === 'failed' && row.bucket ? row.bucket : row.outcome ?? 'not judged');
+const roleOf = row => words([row.about?.role, row.about?.stage, row.about?.critique && `critique of ${row.about.critique}`].filter(Boolean).join(': '));
+
+/** The turns of an episode as messages. Of a prompt that continues the last turn, only the new part is shown. */
+function conversation(sample) {
+  let before = '';
+  return el('div', {className: 'turns'}, sample.turns.map((turn, k) => {
+    const fresh = before && turn.prompt.startsWith(before) ? turn.prompt.slice(before.length).trim() : turn.prompt, own = turn.place === Number((state.at ?? '').split('.')[2]);
+    before = turn.prompt + turn.completion;
+    const asked = fresh ? k && fresh === turn.prompt ? el('details', {}, el('summary', {}, 'prompt'), block(fresh)) : el('pre', {className: 'asked'}, fresh) : '';
+    return el('div', {className: 'turn' + (own ? ' own' : '')}, asked, el('h4', {}, roleOf(turn) || `turn ${k + 1}`, ' ', verdict(turn), ' ',
+      el('small', {}, [`${turn.tokens} tokens`, turn.reward !== null && turn.reward !== undefined && `reward ${number(turn.reward)}`, turn.advantage !== null && turn.advantage !== undefined && `advantage ${number(turn.advantage)}`].filter(Boolean).join(', '))),
+    block(turn.completion), !own && turn.log ? el('details', {}, el('summary', {}, 'log'), block(turn.log, 'log')) : '');
+  }));
+}
+
+/** Programs of an episode against the tests that were written for it. */
+function matrix({programs, tests}) {
+  const mark = (test, k) => !test.valid || k >= (test.ran ?? programs.length) ? '' : test.catches.includes(k) ? el('b', {className: 'down'}, 'caught') : 'passes';
+  return el('details', {open: true}, el('summary', {}, `${programs.length} programs and ${tests.length} tests`), el('div', {className: 'wide marks'}, el('table', {}, el('tbody', {},
+    el('tr', {}, ['test', 'set', '', ...programs.map((_, k) => `program ${k + 1}`)].map(text => el('th', {}, text))),
+    tests.map(test => el('tr', {}, el('td', {}, el('code', {}, test.text)), el('td', {}, String(test.set + 1)), el('td', {}, test.valid ? chip('passed', 'valid') : chip('failed', 'invalid')),
+      programs.map((_, k) => el('td', {}, mark(test, k))))),
+    el('tr', {}, el('th', {}, 'hidden tests'), el('td'), el('td'), programs.map(program => el('td', {}, verdict({outcome: program.outcome}))))))),
+  el('details', {}, el('summary', {}, 'programs'), programs.map((program, k) => [el('h4', {}, `program ${k + 1}`), block(program.program ?? '')])));
 }
 
 // Before and after.
 
 function tasksView() {
   const controls = el('div', {className: 'controls'}, select('change', 'tasks', {'': 'all', up: 'improved', down: 'worse', same: 'unchanged'}), input('q', 'filter', {type: 'search', placeholder: 'task or family'}));
-  const table = el('table', {className: 'sortable rows'}), list = el('div', {className: 'list'}, el('div', {className: 'wide tall'}, table)), one = el('div', {className: 'one'}), count = el('p', {className: 'actions'});
+  const table = el('table', {className: 'sortable rows'}), list = el('div', {className: 'list'}, el('div', {className: 'wide tall'}, table)), one = el('div', {className: 'one'}), count = el('p', {className: 'actions count'});
   const parts = [controls, count, el('div', {className: 'split'}, list, one)];
   let shown = [], opened = '';
   const rate = side => side ? side[0] / side[1] : undefined, change = row => row.before && row.after ? rate(row.after) - rate(row.before) : undefined;
@@ -481,7 +515,7 @@ function tasksView() {
           el('td', {}, el('a', {href: address({task: row.task})}, row.task)), el('td', {className: 'extra'}, words(row.family)), el('td', {}, fraction(row.before)), el('td', {}, fraction(row.after)),
           el('td', {className: change(row) > 0 ? 'up' : change(row) < 0 ? 'down' : ''}, change(row) === undefined ? '' : `${change(row) > 0 ? '+' : ''}${(100 * change(row)).toFixed(0)} points`)))));
       count.textContent = rows.length ? `${shown.length} of ${rows.length} tasks. Counts are correct samples.` : 'This run has no evaluation before or after.';
-      parts[2].classList.toggle('opened', Boolean(task));
+      $('view').classList.toggle('opened', Boolean(task));
       if (!task) one.replaceChildren();
       if (sides) { one.replaceChildren(sidesCard(task, sides)); opened = task + run.id; }
       if (!task) opened = '';
@@ -498,9 +532,9 @@ function tasksView() {
 function sidesCard(task, sides) {
   const first = [...sides.before, ...sides.after][0];
   const side = (name, rows) => el('div', {}, el('h4', {}, name + ' training'), rows.length ? rows.map(row => el('div', {className: 'answer'},
-    el('p', {}, chip(row.outcome, row.bucket ?? row.outcome), ' ', el('small', {}, `${row.mode}, sample ${row.sample}, ${row.tokens} tokens`)),
+    el('p', {}, verdict(row), ' ', el('small', {}, `${row.mode}, sample ${row.sample}, ${row.tokens} tokens`)),
     row.thoughts ? el('details', {}, el('summary', {}, 'thoughts'), block(row.thoughts)) : '', block(row.answer), row.log ? block(row.log, 'log') : '')) : el('p', {className: 'none'}, 'not measured'));
-  return el('article', {className: 'sample'}, el('div', {className: 'actions'}, el('button', {onclick: () => view.step(-1), title: 'k'}, 'previous'), el('button', {onclick: () => view.step(1), title: 'j'}, 'next'),
+  return el('article', {className: 'sample sides'}, el('div', {className: 'actions'}, el('button', {onclick: () => view.step(-1), title: 'k'}, 'previous'), el('button', {onclick: () => view.step(1), title: 'j'}, 'next'),
     el('button', {className: 'close', onclick: () => view.close(), title: 'Escape'}, 'close')),
     el('h3', {}, words(first?.family), ' ', el('small', {}, task)), el('details', {open: true}, el('summary', {}, 'prompt'), block(first?.prompt)),
     el('div', {className: 'answers'}, Object.entries(sides).map(([name, rows]) => side(name, rows))));

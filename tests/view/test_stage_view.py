@@ -1,0 +1,84 @@
+"""+stage=view and +stage=index as commands: they start without a child process and write nothing into the runs."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, INTERPRETED, run_program
+from report_pages import Page
+from viewed import runs
+
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.needs import missing_artifacts
+
+
+def state(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_stopped(tmp_path: Path, number: int) -> None:
+    root = runs(tmp_path / "outputs")
+    before = state(root)
+    process = subprocess.Popen([*INTERPRETED, "+stage=view"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = re.fullmatch(r"(http://127\.0\.0\.1:\d+/)\?token=[\w-]{32}\n", process.stdout.readline())
+    assert address is not None
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    assert b"view.js" in opener.open(address[0].strip()).read()
+    deadline = time.monotonic() + 60
+    while b'"below/begun"' not in (found := opener.open(address[1] + "runs").read()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert b'"samples":536' in found
+    maps = Path(f"/proc/{process.pid}/maps").read_text()
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    assert "libtorch" not in maps and children == ""
+    process.send_signal(number)
+    assert process.wait(30) == 0
+    assert state(root) == before and [path.name for path in tmp_path.iterdir()] == ["outputs"]
+
+
+@pytest.mark.heavy
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run_program(tmp_path, "+stage=view", "view.path=.", f"view.port={port}")
+    assert done.returncode == 2
+    assert "view.port: cannot be used: Address already in use" in done.stderr and f"got: {port}" in done.stderr
+
+
+def test_what_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(*words: str) -> list[str]:
+        return [str(need.problem) for need in missing_artifacts(compose(list(words)).config)]
+
+    assert told("+stage=view", f"view.path={tmp_path}") == told("+stage=index", f"index.path={tmp_path}") == []
+    assert "view.path: not there" in told("+stage=view", "view.path=nowhere")[0]
+    monkeypatch.setattr("rlvr_exp.config.needs.find_spec", lambda name: None)
+    first, _ = told("+stage=view", f"view.path={tmp_path}")
+    assert "the package starlette is not installed" in first and "pip install 'rlvr_exp[serve]'" in first
+
+
+@pytest.mark.heavy
+def test_the_overview_lists_all_runs_and_links_their_reports(tmp_path: Path) -> None:
+    root = runs(tmp_path / "outputs")
+    (root / "first" / "report.html").write_text("the report")
+    before = state(root)
+    done = run_program(tmp_path, "+stage=index", "index.output=page/all.html")
+    assert done.returncode == 0 and done.stdout.endswith("2 runs: page/all.html\n"), done.stderr
+    assert state(root) == before and {path.name for path in tmp_path.iterdir()} == {"outputs", "page"}
+    page = Page((tmp_path / "page" / "all.html").read_text())
+    links = [named["href"] for tag, named in page.tags if tag == "a"]
+    assert links == [os.path.join("..", "outputs", "first", "report.html")]
+    for text in ("below/begun", "not finished", "41.7%", "58.3%", "Arc", "3 min 20 s"):
+        assert text in page.text, text
+    inside = run_program(tmp_path, "+stage=index")
+    assert inside.returncode == 0 and (root / "index.html").is_file() and len(state(root)) == len(before) + 1
