@@ -21,7 +21,7 @@ LEVELS = (
     {"episodes", "solutions"},
     {"records"},
     {"report"},
-    {"launch"},
+    {"launch", "view"},
     {"rewards", "models", "curriculum"},
     {"rollouts"},
     {"algorithms"},

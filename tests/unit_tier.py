@@ -26,7 +26,7 @@ PLACES = """
     rollouts/test_group_filter.py rollouts/test_replies.py
     runs self_play solutions
     stages/test_validation_candidates.py stages/test_rescored.py stages/test_stage_compare.py
-    tasks test_files.py test_unit_tier.py verifiers
+    tasks test_files.py test_unit_tier.py verifiers view
 """.split()
 """Folders and files. A new file in one of the folders belongs to the tier."""
 EXCEPT = """
