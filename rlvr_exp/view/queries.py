@@ -27,7 +27,9 @@ Rows = list[dict[str, Any]]
 
 def all_runs(db: sqlite3.Connection) -> list[Facts]:
     """Facts of every run, with its number, its samples and the problems of its files."""
-    files = "SELECT run, sum(rows), group_concat(path || ': ' || problem, char(10)) FILTER (WHERE problem != '') FROM files"
+    files = (
+        "SELECT run, sum(rows), group_concat(path || ': ' || problem, char(10)) FILTER (WHERE problem != '') FROM files"
+    )
     counted = {run: (rows, problems) for run, rows, problems in db.execute(f"{files} GROUP BY run")}
     found = []
     for number, facts in db.execute("SELECT id, facts FROM runs WHERE facts IS NOT NULL ORDER BY path"):
@@ -129,7 +131,12 @@ def count(db: sqlite3.Connection, chosen: Filter) -> int:
 
 
 def samples(
-    db: sqlite3.Connection, chosen: Filter, sort: str = "place", down: bool = False, offset: int = 0, most: int = MOST_ROWS
+    db: sqlite3.Connection,
+    chosen: Filter,
+    sort: str = "place",
+    down: bool = False,
+    offset: int = 0,
+    most: int = MOST_ROWS,
 ) -> Rows:
     """Samples of a filter in order, without their texts. Those of equal rank are in the order of their files."""
     clause, values = chosen.clause()
@@ -173,7 +180,9 @@ def choices(db: sqlite3.Connection, runs: Sequence[int]) -> dict[str, dict[str, 
 def full_samples(db: sqlite3.Connection, root: Path, chosen: Filter) -> Iterator[dict[str, Any]]:
     """All samples of a filter with their texts, in the order of their files. Each file is read once."""
     clause, values = chosen.clause()
-    query = f"SELECT f.id, f.path, r.path, s.id % {ROWS} {clause.replace('WHERE', 'JOIN runs r ON r.id = f.run WHERE', 1)}"
+    query = (
+        f"SELECT f.id, f.path, r.path, s.id % {ROWS} {clause.replace('WHERE', 'JOIN runs r ON r.id = f.run WHERE', 1)}"
+    )
     current, rows = None, iter(())
     for number, path, run, place in db.execute(f"{query} ORDER BY f.run, f.place, s.id", values):
         if number != current:
@@ -205,7 +214,10 @@ def whole_sample(db: sqlite3.Connection, root: Path, run: int, place: int, row: 
         return None
     number, path = found
     at = number * ROWS + row
-    wanted = {row, *(id % ROWS for (id,) in db.execute(EPISODE, {"id": at, "low": number * ROWS, "high": at | ROWS - 1}))}
+    wanted = {
+        row,
+        *(id % ROWS for (id,) in db.execute(EPISODE, {"id": at, "low": number * ROWS, "high": at | ROWS - 1})),
+    }
     rows = {place: one for place, one in _with_prompts(root, path) if place in wanted}
     if row not in rows:
         return None
@@ -214,7 +226,9 @@ def whole_sample(db: sqlite3.Connection, root: Path, run: int, place: int, row: 
     return {**rows[row], "answer": answer, "thoughts": thoughts, "turns": turns, "matrix": _matrix(rows, row)}
 
 
-EPISODE = "SELECT b.id FROM samples a JOIN samples b ON b.task = a.task WHERE a.id = :id AND b.id BETWEEN :low AND :high"
+EPISODE = (
+    "SELECT b.id FROM samples a JOIN samples b ON b.task = a.task WHERE a.id = :id AND b.id BETWEEN :low AND :high"
+)
 
 
 def apart(completion: str | None) -> tuple[str, str]:
@@ -273,7 +287,10 @@ def tasks(db: sqlite3.Connection, run: int) -> Rows:
         before, after = (row[side][0] / row[side][1] if side in row else 0.0 for side in SIDES.values())
         return -abs(after - before) if len(row.keys() & {*SIDES.values()}) == 2 else 1.0
 
-    rows = [{name: row[name] for name in ("task", "family", *SIDES.values()) if name in row} for row in _named(db, list(found.values()))]
+    rows = [
+        {name: row[name] for name in ("task", "family", *SIDES.values()) if name in row}
+        for row in _named(db, list(found.values()))
+    ]
     return sorted(rows, key=lambda row: (change(row), row["task"]))[:MOST_TASKS]
 
 

@@ -36,7 +36,9 @@ from rlvr_exp.view.queries import Filter
 HOST = "127.0.0.1"
 HOSTS = (HOST, "localhost", "[::1]")
 """Names of this machine that a request may be sent to. The port is free: an SSH tunnel has its own."""
-PAGE, SCRIPT, OWN_STYLE = (Path(__file__).with_name(f"view.{kind}").read_text("utf-8") for kind in ("html", "js", "css"))
+PAGE, SCRIPT, OWN_STYLE = (
+    Path(__file__).with_name(f"view.{kind}").read_text("utf-8") for kind in ("html", "js", "css")
+)
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -191,7 +193,9 @@ class Questions:
             return {
                 "count": queries.count(db, chosen),
                 "choices": queries.choices(db, chosen.runs),
-                "rows": queries.samples(db, chosen, sort, down, int(given.get("offset", 0)), int(given.get("most", 50))),
+                "rows": queries.samples(
+                    db, chosen, sort, down, int(given.get("offset", 0)), int(given.get("most", 50))
+                ),
             }
 
     def sample(self, request: Request) -> Any:
@@ -307,6 +311,7 @@ def listen(port: int) -> socket.socket:
     server = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind((HOST, port))
+    server.listen()  # Requests wait until the application has started.
     return server
 
 
@@ -314,7 +319,12 @@ def serve(watch: Watch, server: socket.socket, token: str) -> None:
     """Serve until SIGINT or SIGTERM."""
     application = app(watch, token, f"rlvr_view_{server.getsockname()[1]}")
     config = uvicorn.Config(
-        application, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1, server_header=False
+        application,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+        server_header=False,
     )
     try:
         with watch:

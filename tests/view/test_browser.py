@@ -76,7 +76,10 @@ def test_runs_are_listed_filtered_sorted_and_selected(page: Any) -> None:
     page.check("[aria-label='select below/begun']")
     page.click("text=curves >> visible=true")
     page.wait_for_selector("figure")
-    assert texts(page, ".legend a") == ["below/begun", "first"] or set(texts(page, ".legend a")) == {"below/begun", "first"}
+    assert texts(page, ".legend a") == ["below/begun", "first"] or set(texts(page, ".legend a")) == {
+        "below/begun",
+        "first",
+    }
 
 
 def test_a_point_of_a_curve_opens_the_samples_of_its_step(page: Any) -> None:
@@ -89,7 +92,9 @@ def test_a_point_of_a_curve_opens_the_samples_of_its_step(page: Any) -> None:
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 60)
     page.mouse.up()
-    page.wait_for_selector("text=Steps 21 to 30.") if "from=21" in page.url else page.wait_for_selector("text=/Steps 2\\d to 3\\d/")
+    page.wait_for_selector("text=Steps 21 to 30.") if "from=21" in page.url else page.wait_for_selector(
+        "text=/Steps 2\\d to 3\\d/"
+    )
     page.locator("figure:has-text('reward/mean') .plot").click(position={"x": 1, "y": 60})
     page.wait_for_selector("text=8 samples.")
     steps = {row.split("\t")[0] for row in texts(page, ".rows tr")[1:]}
@@ -146,7 +151,11 @@ def test_texts_of_samples_are_no_html(page: Any) -> None:
 def test_an_episode_is_a_conversation_with_its_matrix(page: Any) -> None:
     go(page, v="samples", run="below/begun", at="1.2.1")
     page.wait_for_selector(".turns")
-    assert [one.split("passed")[0].strip() for one in texts(page, ".turn h4")] == ["solver: plan", "solver: code", "tester"]
+    assert [one.split("passed")[0].strip() for one in texts(page, ".turn h4")] == [
+        "solver: plan",
+        "solver: code",
+        "tester",
+    ]
     assert texts(page, ".marks tr:nth-child(3) td")[3:] == ["passes", "caught"]
 
 
@@ -208,7 +217,9 @@ def test_texts_can_be_read_in_both_themes(page: Any, request: pytest.FixtureRequ
         weak = page.evaluate(CONTRAST)
         assert weak == [], view
     dark = request.node.callspec.params["page"]["color_scheme"] == "dark"
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ("rgb(19, 19, 18)" if dark else "rgb(247, 247, 245)")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(19, 19, 18)" if dark else "rgb(247, 247, 245)"
+    )
 
 
 CONTRAST = """() => {

@@ -38,7 +38,12 @@ def read_files(index: Index) -> list[str]:
 def test_facts_of_every_run(root: Path, tmp_path: Path) -> None:
     with indexed(root, tmp_path).reading() as db:
         begun, first = all_runs(db)
-    assert (begun["path"], begun["status"], begun["planned"], begun["samples"]) == ("below/begun", "not finished", 9, 12)
+    assert (begun["path"], begun["status"], begun["planned"], begun["samples"]) == (
+        "below/begun",
+        "not finished",
+        9,
+        12,
+    )
     assert (first["path"], first["status"], first["steps"], first["model"], first["data"]) == (
         "first", "completed", 40, "tiny", "Arc",
     )  # fmt: skip
@@ -158,7 +163,11 @@ def test_nothing_is_written_into_the_folder(root: Path, tmp_path: Path) -> None:
 
 ROWS = st.lists(
     st.fixed_dictionaries(
-        {"outcome": st.sampled_from(["passed", "failed"]), "reward": st.none() | st.floats(-1, 1), "word": st.sampled_from("abc")}
+        {
+            "outcome": st.sampled_from(["passed", "failed"]),
+            "reward": st.none() | st.floats(-1, 1),
+            "word": st.sampled_from("abc"),
+        }
     ),
     max_size=8,
 )
@@ -174,7 +183,8 @@ def test_filters_agree_with_the_rows(tmp_path_factory: pytest.TempPathFactory, f
         path = root / names.get(place, f"rollouts/step_{place:06d}.jsonl.gz")
         path.parent.mkdir(exist_ok=True)
         lines = [
-            {**row, "task": f"t{k % 3}", "group": k % 3, "prompt": "p", "completion": f"x {row['word']}"} for k, row in enumerate(rows)
+            {**row, "task": f"t{k % 3}", "group": k % 3, "prompt": "p", "completion": f"x {row['word']}"}
+            for k, row in enumerate(rows)
         ]
         path.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
     index = indexed(root, root)

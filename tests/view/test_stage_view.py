@@ -5,17 +5,18 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, INTERPRETED, run_program
 from report_pages import Page
 from viewed import runs
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import missing_artifacts
+from rlvr_exp.main import main
 
 
 def state(root: Path) -> dict[Path, bytes]:
@@ -27,7 +28,14 @@ def state(root: Path) -> dict[Path, bytes]:
 def test_it_serves_until_it_is_stopped(tmp_path: Path, number: int) -> None:
     root = runs(tmp_path / "outputs")
     before = state(root)
-    process = subprocess.Popen([*INTERPRETED, "+stage=view"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rlvr_exp", "+stage=view"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     address = re.fullmatch(r"(http://127\.0\.0\.1:\d+/)\?token=[\w-]{32}\n", process.stdout.readline())
     assert address is not None
@@ -45,15 +53,14 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path, number: int) -> None:
     assert state(root) == before and [path.name for path in tmp_path.iterdir()] == ["outputs"]
 
 
-@pytest.mark.heavy
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
+def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = run_program(tmp_path, "+stage=view", "view.path=.", f"view.port={port}")
-    assert done.returncode == 2
-    assert "view.port: cannot be used: Address already in use" in done.stderr and f"got: {port}" in done.stderr
+        assert main(["+stage=view", f"view.path={tmp_path}", f"view.port={port}"]) == 2
+    told = capsys.readouterr().err
+    assert "view.port: cannot be used: Address already in use" in told and f"got: {port}" in told
 
 
 def test_what_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,18 +74,19 @@ def test_what_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "the package starlette is not installed" in first and "pip install 'rlvr_exp[serve]'" in first
 
 
-@pytest.mark.heavy
-def test_the_overview_lists_all_runs_and_links_their_reports(tmp_path: Path) -> None:
+def test_the_overview_lists_all_runs_and_links_their_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = runs(tmp_path / "outputs")
     (root / "first" / "report.html").write_text("the report")
     before = state(root)
-    done = run_program(tmp_path, "+stage=index", "index.output=page/all.html")
-    assert done.returncode == 0 and done.stdout.endswith("2 runs: page/all.html\n"), done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main(["+stage=index", "index.output=page/all.html"]) == 0
+    assert capsys.readouterr().out.endswith("2 runs: page/all.html\n")
     assert state(root) == before and {path.name for path in tmp_path.iterdir()} == {"outputs", "page"}
     page = Page((tmp_path / "page" / "all.html").read_text())
     links = [named["href"] for tag, named in page.tags if tag == "a"]
     assert links == [os.path.join("..", "outputs", "first", "report.html")]
     for text in ("below/begun", "not finished", "41.7%", "58.3%", "Arc", "3 min 20 s"):
         assert text in page.text, text
-    inside = run_program(tmp_path, "+stage=index")
-    assert inside.returncode == 0 and (root / "index.html").is_file() and len(state(root)) == len(before) + 1
+    assert main(["+stage=index"]) == 0 and (root / "index.html").is_file() and len(state(root)) == len(before) + 1
