@@ -78,6 +78,7 @@ class Index:
         self.path = path or cache_home() / "view" / f"{name}.sqlite"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._names: dict[tuple[str, str], int] = {}
+        self._seen: dict[Path, tuple[int, list[int]]] = {}
         try:
             self._create()
         except sqlite3.DatabaseError:  # Damaged, for example by a full disk.
@@ -118,15 +119,21 @@ class Index:
         Args:
             report: called with the number of changed files of samples that have been read, and of all changed ones.
         """
-        self._names.clear()
-        with self._writing() as db:
-            db.execute("BEGIN IMMEDIATE")
-            changed, runs = self._refresh_runs(db)
-            changed_files, gone = self._compare_files(db, runs)
-            for number in gone:
-                self._drop_file(db, number)
-            db.execute("COMMIT")
-            self._read_files(db, changed_files, report)
+        done = False
+        try:
+            with self._writing() as db:
+                db.execute("BEGIN IMMEDIATE")
+                changed, runs = self._refresh_runs(db)
+                changed_files, gone = self._compare_files(db, runs)
+                for number in gone:
+                    self._drop_file(db, number)
+                db.execute("COMMIT")
+                self._read_files(db, changed_files, report)
+            done = True
+        finally:
+            if not done:  # The database may lack what was remembered.
+                self._names.clear()
+                self._seen.clear()
         return changed or bool(gone or changed_files)
 
     def _refresh_runs(self, db: sqlite3.Connection) -> tuple[bool, dict[Path, int]]:
@@ -183,21 +190,32 @@ class Index:
     def _compare_files(
         self, db: sqlite3.Connection, runs: Mapping[Path, int]
     ) -> tuple[list[tuple[int, int, Path, str]], list[int]]:
-        """Files of samples that are new or changed as (run, place, path, state), and ids of files that are gone or changed."""
-        known = {path: (number, state) for number, path, state in db.execute("SELECT id, path, state FROM files")}
+        """Files of samples that are new or changed as (run, place, path, state), and ids of files that are gone or changed.
+
+        Runs replace their files, which changes the time of the folder. Folders that this index has seen in their state
+        are skipped.
+        """
+        known: dict[int, dict[str, tuple[int, str]]] = {}
+        for run, number, name, state in db.execute("SELECT run, id, path, state FROM files"):
+            known.setdefault(run, {})[name] = (number, state)
         changed, gone = [], []
         for directory, run in runs.items():
+            folders = [_time(directory / name) for name in ("rollouts", "evaluation", "answers.jsonl")]
+            of_run = known.pop(run, {})
+            if self._seen.get(directory) == (run, folders):
+                continue
             for place, path in _sample_files(directory):
-                real = inside(self.root, path)
-                if real is None:
+                if (real := inside(self.root, path)) is None:
                     continue
                 stat = real.stat()
-                state = json.dumps([run, stat.st_size, stat.st_mtime_ns, stat.st_ino])
-                number, seen = known.pop(path.relative_to(self.root).as_posix(), (None, ""))
+                state = json.dumps([stat.st_size, stat.st_mtime_ns, stat.st_ino])
+                number, seen = of_run.pop(path.relative_to(self.root).as_posix(), (None, ""))
                 if state != seen:
                     changed.append((run, place, path, state))
                     gone += [] if number is None else [number]
-        return changed, gone + [number for number, _ in known.values()]
+            gone += [number for number, _ in of_run.values()]
+            self._seen[directory] = (run, folders)
+        return changed, gone + [number for files in known.values() for number, _ in files.values()]
 
     def _drop_file(self, db: sqlite3.Connection, number: int) -> None:
         # Its words stay: without the texts they cannot be removed, and no later sample has these ids.
@@ -306,6 +324,11 @@ def _kinds(row: Mapping[str, Any]) -> list[str | None]:
     role = " ".join(str(one) for one in named if one) or None
     found = (row.get("task"), row.get("family"), role, row.get("outcome"), row.get("bucket"), row.get("mode"))
     return [None if value is None else str(value) for value in found]
+
+
+def _time(path: Path) -> int:
+    """The time of a change in a folder, or of a file; 0 if it is missing."""
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def _number(value: Any) -> float | None:

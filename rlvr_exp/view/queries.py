@@ -180,16 +180,15 @@ def choices(db: sqlite3.Connection, runs: Sequence[int]) -> dict[str, dict[str, 
 def full_samples(db: sqlite3.Connection, root: Path, chosen: Filter) -> Iterator[dict[str, Any]]:
     """All samples of a filter with their texts, in the order of their files. Each file is read once."""
     clause, values = chosen.clause()
-    query = (
-        f"SELECT f.id, f.path, r.path, s.id % {ROWS} {clause.replace('WHERE', 'JOIN runs r ON r.id = f.run WHERE', 1)}"
-    )
+    names = dict(db.execute("SELECT id, path FROM runs"))
+    query = f"SELECT f.id, f.run, f.path, s.id % {ROWS} {clause} ORDER BY f.run, f.place, s.id"
     current, rows = None, iter(())
-    for number, path, run, place in db.execute(f"{query} ORDER BY f.run, f.place, s.id", values):
+    for number, run, path, place in db.execute(query, values):
         if number != current:
             current, rows = number, _with_prompts(root, path)
         for at, row in rows:
             if at == place:
-                yield {"run": run, **row}
+                yield {"run": names[run], **row}
                 break
 
 

@@ -52,6 +52,8 @@ OF_REPORTS = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inlin
 """Policy of a report: its script runs in an origin of its own, without access to this server."""
 EVERY_SECONDS = 3.0
 """Seconds between two looks at the files."""
+REST = 5
+"""Smallest rest between two looks, in multiples of the time of a look."""
 STOP_SECONDS = 5.0
 """Most seconds that the end of the server waits for a refresh."""
 COLUMNS = (
@@ -97,7 +99,7 @@ class Watch:
                 return
             except (OSError, sqlite3.Error) as fault:  # Files that vanish while they are read, a full disk: try again.
                 self.problem = f"the index cannot be brought up to date: {fault}"
-            if self._stopped.wait(max(EVERY_SECONDS, time.monotonic() - begun)):
+            if self._stopped.wait(max(EVERY_SECONDS, REST * (time.monotonic() - begun))):
                 return
 
     def _show(self, done: int, total: int) -> None:

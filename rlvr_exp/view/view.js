@@ -9,7 +9,7 @@ const MAIN = ['reward/mean', 'success/mean', 'held_out/pass_at_1', 'loss', 'held
   'grad_norm/after', 'tokens/completion_mean', 'tokens/truncated', 'groups/mixed', 'learning_rate', 'time/step'];
 const FILTERS = ['low_step', 'high_step', 'task', 'family', 'role', 'outcome', 'bucket', 'mode', 'low', 'high', 'text'];
 
-let state = {}, runs = [], generation = '', view = null, drawing = 0;
+let state = {}, runs = [], generation = '', view = null, drawing = 0, held = false;
 
 // Elements and texts.
 
@@ -125,7 +125,7 @@ async function poll() {
     const [done, total] = now.progress ?? [0, 0], live = runs.filter(run => run.status === 'running').length;
     if (now.runs) {
       runs = now.runs;
-      if (first) render(); else update();
+      if (first) render(); else if (!held) update();
     }
     $('state').textContent = now.problem || (now.progress ? `reading files: ${done} of ${total}` : `${runs.length} runs${live ? `, ${live} running` : ''}`);
     $('state').title = now.root;
@@ -543,6 +543,9 @@ function sidesCard(task, sides) {
 const MAKERS = {runs: runsView, curves: curvesView, samples: samplesView, tasks: tasksView};
 
 addEventListener('hashchange', render);
+// A drag over a chart ends before new data replace the chart.
+addEventListener('pointerdown', () => { held = true; });
+for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => { held = false; });
 addEventListener('keydown', event => {
   if (event.target.matches('input, select, textarea') || event.ctrlKey || event.metaKey || event.altKey) return;
   const by = {j: 1, ArrowDown: 1, ArrowRight: 1, k: -1, ArrowUp: -1, ArrowLeft: -1}[event.key];
