@@ -24,6 +24,8 @@ PAGES = ("report.html", "study.html")
 """Pages that a run writes."""
 FILES = (CONFIG, NAME, SUMMARY, *PAGES, "metrics.jsonl", *(f"evaluation/{when}.json" for when in WHENS))
 """Files that facts come from."""
+NODES = ("model", "data", "roles", "evaluate", "infer")
+"""Nodes of the configuration that are read by name."""
 RUNNING, UNFINISHED = "running", "not finished"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -71,34 +73,40 @@ def read_facts(root: Path, directory: Path, last_step: int = 0) -> Facts | None:
         except (OSError, ValueError, yaml.YAMLError) as fault:
             problems.append(f"{name}: {' '.join(str(fault).split())[:200]}")
             return {}
-        return values if isinstance(values, dict) else {}
+        return _mapping(values)
 
     config, manifest, summary = read(CONFIG), read(NAME), read(SUMMARY)
+    config = {name: _mapping(value) if name in NODES else value for name, value in config.items()}
     stage = config.get("stage") or summary.get("stage")
     if not isinstance(stage, str) and not problems:
         return None
-    measured = {when: summary.get(when) or read(f"evaluation/{when}.json").get("rates") or {} for when in WHENS}
+    measured = {when: _mapping(summary.get(when) or read(f"evaluation/{when}.json").get("rates")) for when in WHENS}
     metrics = dict.fromkeys(metric for rates in measured.values() for metric in rates)
     options = trajectory_options({key: value for key, value in config.items() if key != "seed"})
     return {
         "path": directory.relative_to(root).as_posix(),
-        "stage": stage or "unknown",
+        "stage": str(stage or "unknown"),
         "status": RUNNING if _is_running(root, directory) else summary.get("status") or UNFINISHED,
         "reason": summary.get("reason") or "",
         "model": model_of(config) if config else "",
-        "data": label_of(config.get("data") or {}),
+        "data": label_of(config.get("data", {})),
         "seed": config.get("seed"),
         "steps": summary.get("steps") or last_step,
         "planned": flat(config).get(MAX_STEPS) or 0,
         "seconds": summary.get("seconds"),
-        "created": manifest.get("created") or "",
+        "created": str(manifest.get("created") or ""),
         "tags": _tags(manifest.get("command") or ()),
-        "arm": content_hash([options, manifest.get("start")]),
+        "arm": content_hash(options),
         "rates": {metric: [measured[when].get(metric) for when in WHENS] for metric in metrics},
         "pages": [name for name in PAGES if inside(root, directory / name)],
         "diagnosis": summary.get("diagnosis") or "",
         "problems": problems,
     }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """The mapping; empty for anything else, such as a value in a file of another program."""
+    return value if isinstance(value, dict) else {}
 
 
 def _is_running(root: Path, directory: Path) -> bool:

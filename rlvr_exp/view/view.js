@@ -127,7 +127,7 @@ async function poll() {
       runs = now.runs;
       if (first) render(); else if (!held) update();
     }
-    $('state').textContent = now.problem || (now.progress ? `reading files: ${done} of ${total}` : `${runs.length} runs${live ? `, ${live} running` : ''}`);
+    $('state').textContent = now.problem || (now.progress ? `reading files: ${done} of ${total}` : `${runs.length} ${runs.length === 1 ? 'run' : 'runs'}${live ? `, ${live} running` : ''}`);
     $('state').title = now.root;
   } catch (fault) {
     $('state').textContent = fault instanceof TypeError ? 'The server has ended.' : fault.message;
@@ -331,7 +331,7 @@ function curvesView() {
     const text = (state.m ?? '').toLowerCase();
     if (text === 'all') return known;
     if (text) return known.filter(name => text.split(/[\s,]+/).every(word => name.toLowerCase().includes(word)));
-    const main = MAIN.filter(name => known.includes(name));
+    const main = MAIN.flatMap(name => known.filter(one => one === name || one.endsWith('/' + name) && !MAIN.includes(one))).slice(0, 24);
     return main.length ? main : known.slice(0, 12);
   };
   const load = async () => {

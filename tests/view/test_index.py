@@ -14,6 +14,7 @@ from viewed import indexed, runs
 from rlvr_exp.records.directory import claimed
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.view import index as module
+from rlvr_exp.view.facts import read_facts
 from rlvr_exp.view.index import AFTER, BEFORE, Index
 from rlvr_exp.view.queries import Filter, all_runs, count, curves, metric_names, samples
 
@@ -50,6 +51,33 @@ def test_facts_of_every_run(root: Path, tmp_path: Path) -> None:
     before, after = first["rates"]["pass_at_1"]
     assert before["value"] == pytest.approx(5 / 12) and after["low"] < 7 / 12 < after["high"]
     assert first["samples"] == 40 * 8 + 2 * 12 * 9 and first["problems"] == []
+
+
+def test_runs_that_differ_by_their_seed_are_an_arm(tmp_path: Path) -> None:
+    arms = []
+    for name, seed, rate in (("a", 0, 0.1), ("b", 1, 0.1), ("c", 1, 0.2)):
+        run = tmp_path / name
+        run.mkdir()
+        (run / "config.yaml").write_text(f"stage: sft\nseed: {seed}\noptimizer: {{lr: {rate}}}\nrun: {{dir: {name}}}\n")
+        arms.append(read_facts(tmp_path, run)["arm"])
+    assert arms[0] == arms[1] != arms[2]
+
+
+def test_files_of_other_programs(tmp_path: Path) -> None:
+    for name, text in {
+        "a": "a: 1\n",
+        "b": "[1, 2]",
+        "c": "stage: x\nmodel: m\ndata: [d]\nroles: 3\n",
+        "d": "\t{",
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text(text)
+        (tmp_path / name / "summary.json").write_text('{"before": [1], "after": "x"}')
+        (tmp_path / name / "metrics.jsonl").write_text('{"step": "one"}\n')
+    with indexed(tmp_path, tmp_path).reading() as db:
+        found = {run["path"]: run for run in all_runs(db)}
+    assert set(found) == {"c", "d"} and (found["c"]["stage"], found["c"]["model"]) == ("x", "")
+    assert "config.yaml" in found["d"]["problems"][0]
 
 
 def test_only_new_files_and_new_lines_are_read(root: Path, tmp_path: Path) -> None:
