@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from rlvr_exp.config.schema_check import Checked
     from rlvr_exp.launch.execute import Inline, Outcome
 
+JSON = "--json"
 FLAGS = {
     "--help": "this page; with +stage=NAME also its usual options, with --help all every option, with --help WORD those that have the word",
     "--cfg job": "print the composed configuration, each value with where it comes from",
     "--multirun": "run every combination of the values listed: key=a,b",
+    JSON: "+stage=doctor prints JSON",
     "--version": "print the version",
 }
 OTHER_SYSTEM = "rlvr_exp needs Linux, this system is {}: use Linux or the container in .devcontainer/"
@@ -115,6 +118,8 @@ def parse_args(arguments: list[str]) -> CommandLine:
             unknown.append((name, queue.popleft() if its_value else value))
         else:
             line.words.append(argument)
+    if JSON in line.flags and "+stage=doctor" not in line.words:
+        line.problems.append(InputProblem(JSON, "only +stage=doctor prints JSON", remedy="drop it"))
     line.problems += [_unknown_flag(name, value, line.words) for name, value in unknown]
     return line
 
@@ -220,8 +225,8 @@ def _single(line: CommandLine) -> int:
     if checked.config.run.dry:
         return _dry(checked, line.words)
     _refuse_what_cannot_run([checked.config])
-    if STAGES[checked.config.stage].immediate:
-        return _immediately(checked.config)
+    if STAGES[str(checked.config.stage)].immediate:
+        return _immediately(checked.config, JSON in line.flags)
     return _run(checked, line.words, _directory(checked.config)).code
 
 
@@ -272,17 +277,14 @@ def _directory(config: "Config") -> Path:
     return directory_of(config) or default_directory(config.stage, datetime.now())
 
 
-def _immediately(config: "Config") -> int:
+def _immediately(config: "Config", as_json: bool) -> int:
     """Run a stage that has no run directory, in this process."""
-    import importlib
-
     from rlvr_exp.launch.console import Progress
     from rlvr_exp.records.context import RunContext
 
-    module = importlib.import_module(f"rlvr_exp.stages.{config.stage}")
-    with closing(Progress(0, config.stage, sys.stdout.isatty())) as progress:
-        module.run(config, RunContext(Path(getattr(config, config.stage).path), progress.event))
-    return DONE
+    stage = import_module(f"rlvr_exp.stages.{config.stage}")
+    with closing(Progress(0, str(config.stage), sys.stdout.isatty())) as progress:
+        return int(stage.main(config, RunContext(Path(), progress.event), as_json))
 
 
 def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome":

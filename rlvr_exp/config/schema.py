@@ -162,6 +162,7 @@ STAGES: dict[str, Stage] = {
     "study": Stage("answer a question with many runs, plots and intervals", ("executor",), resumes=True),
     "prepare": Stage("make, check or convert data"),
     "benchmark": Stage("measure speed, memory and verdicts against common alternatives", resumes=True),
+    "doctor": Stage("check what is installed and works on this machine", immediate=True),
 }
 
 OWN_BATCH = ("infer", "collect")

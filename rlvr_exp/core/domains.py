@@ -56,6 +56,8 @@ class Domain:
     """Schemas of further nodes of the configuration by name."""
     stage_nodes: Mapping[str, str] = field(default_factory=dict)
     """Schemas of nodes that exist only under the stage of their name."""
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+    """Functions by the name of a verifier that describe a tool on this machine that it does not use, '' without any."""
     team: str = ""
     """Team (rlvr_exp.config.roles): several policies that act together."""
     contests: Mapping[str, str] = field(default_factory=dict)

@@ -87,7 +87,9 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
         found = f"after {steps[0].name} of {directory}, where it is sound" if steps else ""
         yield "begins", found or f"from the first step: no checkpoint in {directory}"
     yield "reads", ", ".join(_read(config)) or "nothing"
-    yield "writes", f"{directory_of(config) or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
+    directory = directory_of(config) or f"outputs/DATE/TIME_{config.stage}"
+    direct = STAGES[str(config.stage)].direct
+    yield "writes", "nothing" if direct else f"{directory}: {', '.join(_written(config))}"
     for need in needs:
         yield "to fetch", f"{need.problem.got}: {need.command}"
 

@@ -4,12 +4,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.core.errors import DONE
 from rlvr_exp.core.files import write_text
-from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.view.overview import all_facts, overview
 
 
-def run(config: Any, context: RunContext) -> StageResult:
+def main(config: Any, context: RunContext, _: bool) -> int:
     folder = Path(config.index.path)
     output = Path(config.index.output or folder / "index.html")
 
@@ -19,4 +20,4 @@ def run(config: Any, context: RunContext) -> StageResult:
     runs = list(all_facts(folder, report))
     write_text(output, overview(folder, runs, output, datetime.now()))
     context.progress(kind="note", text=f"{len(runs)} runs: {output}")
-    return StageResult(metrics={"runs": len(runs)})
+    return DONE

@@ -4,13 +4,13 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.core.errors import DONE, InputError, InputProblem
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.view.index import Index
 from rlvr_exp.view.server import HOST, Watch, listen, serve
 
 
-def run(config: Any, context: RunContext) -> StageResult:
+def main(config: Any, context: RunContext, _: bool) -> int:
     options = config.view
     try:
         server = listen(options.port)
@@ -26,4 +26,4 @@ def run(config: Any, context: RunContext) -> StageResult:
         context.progress(kind="note", text=f"http://{HOST}:{port}/?token={token}")
         context.progress(kind="note", text="Open the address in a browser. Ctrl-C ends the page.")
         serve(Watch(Index(Path(options.path)), report), server, token)
-    return StageResult()
+    return DONE

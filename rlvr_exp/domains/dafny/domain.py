@@ -13,6 +13,7 @@ DOMAIN = Domain(
         "infer": "rlvr_exp.domains.dafny.options:CascadeInfer",
     },
     stage_nodes={"cascade": "rlvr_exp.domains.dafny.options:Cascade"},
+    passed_over={"dafny": "rlvr_exp.domains.dafny.tool:passed_over"},
     team="rlvr_exp.domains.dafny.options:TEAM",
     contests={"dafny": "rlvr_exp.domains.dafny.contest"},
     report_sections=("rlvr_exp.domains.dafny.cascade_report:cascade_section",),

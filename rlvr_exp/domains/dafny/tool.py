@@ -35,7 +35,7 @@ OLDEST = (4, 4)
 REFRESH: tuple[str, ...] = ("--type-system-refresh",)
 MANUAL_TRIGGERS: tuple[str, ...] = ("--manual-triggers",)
 ISOLATED: tuple[str, ...] = ("--isolate-assertions",)
-_VERSION = re.compile(r"^(\d+)\.(\d+)[.\d]*", re.MULTILINE)
+_VERSION = re.compile(r"^(?:Dafny )?((\d+)\.(\d+)[.\d]*)", re.MULTILINE)
 _PROBE_S, _PROBE_MB = 60, 1024
 
 
@@ -117,9 +117,18 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")[:2]))
 
 
-def _version(program: str, image: Image | None) -> str:
-    """The version that a program reports; empty if it does not understand the question, as Dafny 2 and 3 do not."""
-    running = _started(image, [program, "--version"], {}, {}, ContainerLimits(_PROBE_MB))
+def passed_over() -> str:
+    """Describe a `dafny` on the PATH that `find` does not use; empty without one."""
+    program = shutil.which("dafny")
+    if program is None or ((version := _version(program, None)) and _numbers(version) >= OLDEST):
+        return ""
+    version = version or _version(program, None, "/version")
+    return f"{program} is {f'Dafny {version}, older than 4.4' if version else 'broken: it reports no version'}; it is not used"
+
+
+def _version(program: str, image: Image | None, word: str = "--version") -> str:
+    """The version that a program reports; empty if it does not understand the word, as Dafny 2 and 3 do not."""
+    running = _started(image, [program, word], {}, {}, ContainerLimits(_PROBE_MB))
     deadline, output = time.monotonic() + _PROBE_S, b""
     try:
         while select.select([running.output], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -130,7 +139,7 @@ def _version(program: str, image: Image | None) -> str:
     finally:
         running.end()
     found = _VERSION.search(output.decode(errors="replace"))
-    return found[0] if found else ""
+    return found[1] if found else ""
 
 
 def _started(
