@@ -139,13 +139,31 @@ class TensorBoard(Viewer):
     """TensorBoard event files in the run directory."""
 
 
-@configures("rlvr_exp.records.tracking.WandB")
 @dataclass
-class WandB(Viewer):
-    """Weights & Biases."""
+class OfProject(Viewer):
+    """Options of viewers that sort runs by project."""
 
     project: str = "rlvr_exp"
-    """Project of the run."""
+    """Project of the run; with tracking=mlflow its experiment."""
+
+
+@configures("rlvr_exp.records.trackio.Trackio")
+@dataclass
+class Trackio(OfProject):
+    """A Trackio database in the run directory, or in the folder of the variable TRACKIO_DIR."""
+
+
+@configures("rlvr_exp.records.mlflow.MLflow")
+@dataclass
+class MLflow(OfProject):
+    """An MLflow database in the run directory, or the server of the variable MLFLOW_TRACKING_URI."""
+
+
+@configures("rlvr_exp.records.tracking.WandB")
+@dataclass
+class WandB(OfProject):
+    """Weights & Biases."""
+
     mode: str = option("offline", choices=("offline", "online"))
     """offline: write into the run directory, to be synchronized later."""
     entity: str = ""

@@ -226,9 +226,11 @@ def chosen(rows: Sequence[RolloutRow], count: int, seed: int) -> list[RolloutRow
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, str) and len(value) > MOST_TEXT:
-        return f"{value[:MOST_TEXT]} [... {len(value) - MOST_TEXT} characters more]"
-    return "" if value is None else value
+    """`value`, a text without halves of surrogate pairs, which the viewers cannot write."""
+    if not isinstance(value, str):
+        return "" if value is None else value
+    text = value.encode("utf-8", "replace").decode()
+    return f"{text[:MOST_TEXT]} [... {len(text) - MOST_TEXT} characters more]" if len(text) > MOST_TEXT else text
 
 
 KEPT = ("checkpoints", "rollouts", "evaluation", "log.txt", "report.html")
@@ -324,7 +326,8 @@ def paths(directory: Path) -> dict[str, str]:
     return {name: str((directory / name).absolute()) for name in KEPT}
 
 
-def require_package(package: str) -> None:
+def require_package(package: str, install: str = "") -> None:
+    """Raises InputError: the package is not installed. `install`: its name for pip, if that is another one."""
     if importlib.util.find_spec(package) is None:
-        remedy = f"pip install {package}, or choose tracking=files (metrics.jsonl and metrics.csv are written anyway)"
+        remedy = f"pip install {install or package}, or choose tracking=files (metrics.jsonl and metrics.csv are written anyway)"
         raise InputError(InputProblem("tracking", f"needs the package {package}", got="not installed", remedy=remedy))
