@@ -7,7 +7,7 @@ import difflib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -47,14 +47,15 @@ def held_out_samples(run: RunData) -> Markup:
     best = sorted((task for task in tasks if met[task][-1] == "passed"), key=lambda task: met[task][0] == "passed")
     worst = [task for task in tasks if met[task][-1] in ("failed", "rejected")]
     worst.sort(key=lambda task: met[task][0] != "passed")
+    texts = {task: [*sides[task].values()][-1].completion.text for task in tasks}
     chosen: list[tuple[str, str]] = []
     for title, some in (("best", best), ("worst", worst), ("random", tasks)):
         taken = {task for _, task in chosen}
-        chosen += [(title, task) for task in some if task not in taken][:EACH]
+        chosen += [(title, task) for task in _with_different(texts.__getitem__, (one for one in some if one not in taken))]
     cards = []
     for title, task in chosen:
         shown = [(when, one.completion, one.mode, one.about or {}) for when, one in sides[task].items()]
-        cards.append(_card(run, title, next(iter(sides[task].values())).prompt, shown))
+        cards.append(_card(run, title, next(iter(sides[task].values())).prompt, shown, open=not cards))
     return part("held_out_samples", cards=cards) if cards else Markup()
 
 
@@ -65,13 +66,23 @@ def training_samples(run: RunData) -> Markup:
     chosen: list[tuple[str, RolloutRow]] = []
     for title, some in (("best", paid[::-1]), ("worst", paid), ("random", rows)):
         taken = [row for _, row in chosen]
-        chosen += [(title, row) for row in some if row not in taken][:EACH]
+        free = (row for row in some if row not in taken)
+        chosen += [(title, row) for row in _with_different(lambda row: row.completion.text, free)]
     cards = []
     for title, row in chosen:
         terms = ", ".join(f"{words(name)} {value:.3g}" for name, value in row.terms.items())
         reward = "no reward" if row.reward is None else f"reward {row.reward:.3g} ({terms})"
-        cards.append(_card(run, title, row.prompt, [(f"step {row.step}", row.completion, reward, {})]))
+        cards.append(_card(run, title, row.prompt, [(f"step {row.step}", row.completion, reward, {})], open=False))
     return Markup().join(cards)
+
+
+def _with_different(text: Callable[[Any], str], some: Iterable[Any]) -> list[Any]:
+    """The first EACH with different texts."""
+    found: dict[str, Any] = {}
+    for one in some:
+        if len(found) < EACH:
+            found.setdefault(text(one).strip(), one)
+    return [*found.values()]
 
 
 def _first_of_each_task(rows: Iterable[EvalSample]) -> dict[str, EvalSample]:
@@ -85,15 +96,15 @@ def _first_of_each_task(rows: Iterable[EvalSample]) -> dict[str, EvalSample]:
 
 
 def _card(
-    run: RunData, title: str, prompt: str, sides: Sequence[tuple[str, Completion, str, Mapping[str, Any]]]
+    run: RunData, title: str, prompt: str, sides: Sequence[tuple[str, Completion, str, Mapping[str, Any]]], open: bool
 ) -> Markup:
-    """`sides`: column, completion, its mode or reward, and the facts that the environment recorded."""
+    """`open`: shown in full; else a click opens it. `sides`: column, completion, its mode or reward, and the facts that the environment recorded."""
     data = run.config.get("data") or {}
     target = str(data.get("_target_", ""))
     drawing = next((one.picture for one in domains().values() if one.picture and one.owns(target)), "")
     picture = Markup(load(drawing)(prompt, data)) if drawing else ""
     shown = [(when, completion, how, beside_answer(about)) for when, completion, how, about in sides]
-    return part("sample", title=title, task=sides[0][1].task, picture=picture, prompt=prompt, sides=shown)
+    return part("sample", title=title, task=sides[0][1].task, picture=picture, prompt=prompt, sides=shown, open=open)
 
 
 def log_table(run: RunData) -> Markup:

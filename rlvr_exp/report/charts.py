@@ -347,6 +347,9 @@ CURVES = (
     Panel("Entropy per token", r"entropy(/mean)?$"),
     Panel("Entropy per token, estimated from samples", r"entropy/estimate$"),
     Panel("KL to the reference", r"kl(/mean)?$"),
+    Panel("Completion length in tokens", r"tokens/completion_mean$", of_groups=lambda one: one.group_tokens),
+    Panel("Gradient norm", r"grad(ient)?_norm$"),
+    Panel("Learning rate", r"(learning_rate|lr)$"),
     Panel(
         "Explained variance of the values",
         r"value/explained_variance$",
@@ -365,10 +368,7 @@ CURVES = (
     Panel("Distinct programs and behaviours per round", r"self_play/(programs|behaviours|correct_programs)$"),
     Panel("Rows per round, by kind", r"self_play/rows_\w+$"),
     Panel("Outputs without a task, by reason", r"self_play/refused_\w+$"),
-    Panel("Completion length in tokens", r"tokens/completion_mean$", of_groups=lambda one: one.group_tokens),
-    Panel("Gradient norm", r"grad(ient)?_norm$"),
     Panel("Gradient norm by layer", r"grad_norm/(layer_\d+|embeddings|head|other)$"),
-    Panel("Learning rate", r"(learning_rate|lr)$"),
 )
 BANDED = "Shaded: 95% interval of the mean over tasks."
 MOST_BANDS = 40
@@ -383,6 +383,7 @@ TOTALS = ("time/step", "time/step_core_seconds", "time/total", "time/elapsed")
 RATE = "_per_second"
 """Suffix of rates, which are no times in spite of their prefix."""
 MOST_CHARTS = 60
+MOST_OPEN = 6
 
 GROUPS = {
     "solved": ("all passed", 3), "mixed": ("some passed", 1), "failed": ("none passed", 2),
@@ -403,8 +404,11 @@ def main_charts(metrics: Sequence[Row], step_counts: Sequence[StepCounts]) -> Ma
 
 
 def curve_charts(metrics: Sequence[Row], step_counts: Sequence[StepCounts]) -> Markup:
-    """Curves that show the health of a run: loss, entropy, KL, length, gradient norm, learning rate."""
-    return Markup().join(_chart(metrics, panel, step_counts) for panel in CURVES)
+    """Curves that show the health of a run: loss, entropy, KL, length, gradient norm, learning rate. Those behind the first MOST_OPEN
+    are folded."""
+    found = [drawn for panel in CURVES if (drawn := _chart(metrics, panel, step_counts))]
+    first, rest = (part("charts", charts=Markup().join(some)) for some in (found[:MOST_OPEN], found[MOST_OPEN:]))
+    return first + (part("folded", title=f"{len(found) - MOST_OPEN} more curves", body=rest) if rest else Markup())
 
 
 def machine_charts(metrics: Sequence[Row]) -> Markup:

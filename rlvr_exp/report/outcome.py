@@ -4,6 +4,7 @@ Every number is read from the files of the evaluation and from the summary; noth
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from statistics import fmean
 from typing import Any
 
@@ -12,6 +13,7 @@ from markupsafe import Markup
 from rlvr_exp.config.schema import STAGES, trains
 from rlvr_exp.core.measures import BITS, EXCESS_CODE, GREEDY, counted, detectable, is_count, read_voted, scale_of
 from rlvr_exp.core.measures import FEW as FEW_TASKS
+from rlvr_exp.records.rollout_files import When
 from rlvr_exp.records.tracking import Row
 from rlvr_exp.report.charts import curves, run_names
 from rlvr_exp.report.data import WHENS, RunData
@@ -212,10 +214,28 @@ def verdict_table(run: RunData) -> Markup:
         for name in names
         if any(of.get(name) for of in columns.values())
     ]
-    latencies = [(when, numbers["latency"]) for when, numbers in run.numbers.items() if numbers.get("latency")]
+    latencies = [(when, text) for when in run.numbers if (text := _latency(run, when))]
     if not rows:
         return Markup()
     return part("table", heads=("", *columns), rows=rows, kind="counts") + part("latency", latencies=latencies)
+
+
+def _latency(run: RunData, when: When) -> str:
+    """Seconds per completion: the median of a server's, else the time of each batch divided among its completions."""
+    rows, known = run.answers.get(when, ()), run.numbers[when].get("latency")
+    if not rows or not known:
+        return ""
+    if str((run.config.get("engine") or {}).get("_target_", "")).endswith("Server"):
+        return f"median {known['p50']:.3g} s, 95th percentile {known['p95']:.3g} s"
+    most = (run.config.get("evaluation") or {}).get("batch_size") or len(rows)
+    batches: list[list[float]] = [[]]
+    for _, of_task in groupby(rows, key=lambda row: row.completion.task.id):
+        seconds = [row.completion.seconds for row in of_task]
+        if batches[-1] and len(batches[-1]) + len(seconds) > most:
+            batches.append([])
+        batches[-1] += seconds
+    slowest = sum(map(max, batches))
+    return f"{slowest / len(rows):.3g} s ({len(rows):,} completions in {slowest:.3g} s, up to {min(most, len(rows)):,} at once)"
 
 
 def roles_section(run: RunData) -> Markup:

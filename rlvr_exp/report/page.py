@@ -35,6 +35,12 @@ GROUPS = ("data", "verifier", "reward", "algorithm", "curriculum", "optimizer")
 OWN = ("stage", "run.dir", "run.searchpath")
 """Options that differ in every run."""
 ABSENT = "(none)"
+FOLDED = (
+    *("Success by difficulty", "Success by task", "Training success by family", "Verifier logs"),
+    *("All answers to a few tasks", "More metrics", "Configuration", "Manifest"),
+)
+"""Sections that a click opens."""
+FOLDED_IN_TRAINING = ("Changed options", "Throughput and memory", "Distributions", "Success by family")
 RESULTS = {
     "compare": "Comparison",
     "rescore": "Old and new verdicts",
@@ -154,7 +160,7 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
         "Comparison with other runs": outcome.other_runs(run, others),
         "Changed options": _options(run),
         "Training": part("charts", kind="big", charts=charts.main_charts(run.metrics, run.step_counts)),
-        "Health": part("charts", charts=charts.curve_charts(run.metrics, run.step_counts)),
+        "Health": charts.curve_charts(run.metrics, run.step_counts),
         "Verdicts and time": part("charts", charts=charts.stacked_charts(run)),
         "Throughput and memory": part("charts", charts=charts.machine_charts(run.metrics)) + _machine(run),
         "Held-out verdicts": outcome.verdict_table(run),
@@ -172,8 +178,7 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
         "Configuration": part("text", text=run.config_text),
         "Manifest": part("text", text=json.dumps(run.manifest, indent=2) if run.manifest else ""),
     }
-    folded = ("Training success by family", "More metrics", "Configuration", "Manifest")
-    return part("sections", sections=sections, folded=folded)
+    return part("sections", sections=sections, folded=(*FOLDED, *(FOLDED_IN_TRAINING if run.metrics else ())))
 
 
 def _options(run: RunData) -> Markup:

@@ -1,5 +1,6 @@
 """HTML of the report from the jinja2 templates of this folder. All values are escaped unless they are `Markup`."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ def _templates() -> Any:
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # Imported late: every command imports the report.
 
     found = Environment(loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined)
-    found.filters.update(words=words, f=format, verdict=_verdict, cut=lambda text, most: text[:most])
+    found.filters.update(words=words, f=format, verdict=_verdict, cut=lambda text, most: text[:most], slug=slug)
     return found
 
 
@@ -33,6 +34,11 @@ def _source(name: str) -> str:
 
 def _verdict(verdict: Any) -> str:
     return words(verdict.reason)
+
+
+def slug(title: str) -> str:
+    """The title as the id of its section."""
+    return re.sub(r"\W+", "-", title.lower())
 
 
 def words(name: str) -> str:

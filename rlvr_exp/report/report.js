@@ -34,3 +34,10 @@ for (const table of document.querySelectorAll('table.sortable')) {
     table.tBodies[0].append(...known, ...rest);
   }));
 }
+// A link to a section opens it.
+const unfold = () => {
+  const section = document.getElementById(location.hash.slice(1)), folded = section?.querySelector(':scope>details');
+  if (folded) { folded.open = true; section.scrollIntoView(); }
+};
+addEventListener('hashchange', unfold);
+unfold();
