@@ -35,6 +35,14 @@ HELD_OUT_LOSS, HELD_OUT_BITS = "held_out/loss", "held_out/bits_per_character"
 different tokenizers."""
 
 
+class Share(float):
+    """A rate. Pages show it in percent, files as a number."""
+
+
+class Gain(float):
+    """A difference of rates. Pages show it in points, files as a number."""
+
+
 @dataclass(frozen=True)
 class Scale:
     """Of a metric whose values are 0 at least."""
@@ -56,6 +64,14 @@ class Scale:
     def number(self, value: float, sign: str = "") -> str:
         """A value or a difference without its unit; `sign`: "+" shows that of a positive one too."""
         return f"{100 * value:{sign}.1f}" if self.bounded else f"{value:{sign}.3f}"
+
+    def share(self, value: float) -> float:
+        """A value that pages show with its unit."""
+        return Share(value) if self.bounded else value
+
+    def gain(self, value: float) -> float:
+        """A difference that pages show with its unit."""
+        return Gain(value) if self.bounded else value
 
     def shown(self, value: float) -> str:
         """A value with its unit."""

@@ -43,7 +43,7 @@ def save(
     write_evaluation(run_dir, when, results)
     numbers = _numbers(results, rates, metrics) | dict(more or {})
     if when == "after" and evaluation_path(run_dir, "before").exists():
-        numbers["change"] = _changes(read_evaluation(run_dir, "before"), results, metrics)
+        numbers["change"] = changes(read_evaluation(run_dir, "before"), results, metrics)
     write_json(run_dir / "evaluation" / f"{when}.json", numbers)
     return rates
 
@@ -74,7 +74,7 @@ def _numbers(results: Sequence[EvalSample], rates: Mapping[str, Rate], metrics: 
     }
 
 
-def _changes(before: Sequence[EvalSample], after: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
+def changes(before: Sequence[EvalSample], after: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
     """Return the paired difference of each metric. Empty if the tasks differ, for example after a change of options."""
     tasks = [{result.completion.task.id for result in side} for side in (before, after)]
     if tasks[0] != tasks[1]:

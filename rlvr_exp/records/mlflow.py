@@ -41,7 +41,9 @@ class MLflow(options.MLflow):
         artifacts = None if elsewhere else folder.as_uri()
         experiment = known.experiment_id if known else self._client.create_experiment(self.project, artifacts)
         name = directory.absolute().name
-        self._id = self._client.create_run(experiment, run_name=name, tags={"group": name, **paths(directory)}).info.run_id
+        self._id = self._client.create_run(
+            experiment, run_name=name, tags={"group": name, **paths(directory)}
+        ).info.run_id
         text = configuration(directory)
         self._client.log_text(self._id, text, "config.yaml")
         params = [Param(key, str(value)) for key, value in flat(yaml.safe_load(text) or {}).items()]

@@ -24,7 +24,9 @@ class Trackio(options.Trackio):
         require_package("trackio")
 
     def start(self, directory: Path, resume_step: int | None) -> None:
-        os.environ.setdefault("TRACKIO_DIR", str(directory.absolute() / "trackio"))  # Read when the package is imported.
+        os.environ.setdefault(
+            "TRACKIO_DIR", str(directory.absolute() / "trackio")
+        )  # Read when the package is imported.
         import trackio
 
         config = {**(yaml.safe_load(configuration(directory)) or {}), "paths": paths(directory)}

@@ -51,7 +51,9 @@ def held_out_samples(run: RunData) -> Markup:
     chosen: list[tuple[str, str]] = []
     for title, some in (("best", best), ("worst", worst), ("random", tasks)):
         taken = {task for _, task in chosen}
-        chosen += [(title, task) for task in _with_different(texts.__getitem__, (one for one in some if one not in taken))]
+        chosen += [
+            (title, task) for task in _with_different(texts.__getitem__, (one for one in some if one not in taken))
+        ]
     cards = []
     for title, task in chosen:
         shown = [(when, one.completion, one.mode, one.about or {}) for when, one in sides[task].items()]
@@ -65,8 +67,8 @@ def training_samples(run: RunData) -> Markup:
     paid = sorted((row for row in rows if row.reward is not None), key=lambda row: row.reward or 0.0)
     chosen: list[tuple[str, RolloutRow]] = []
     for title, some in (("best", paid[::-1]), ("worst", paid), ("random", rows)):
-        taken = [row for _, row in chosen]
-        free = (row for row in some if row not in taken)
+        taken = {row.completion.text for _, row in chosen}
+        free = (row for row in some if row.completion.text not in taken)
         chosen += [(title, row) for row in _with_different(lambda row: row.completion.text, free)]
     cards = []
     for title, row in chosen:

@@ -135,14 +135,19 @@ def line_chart(
         band: interval of the first curve.
         colors: by default the palette in its order.
     """
-    steps, columns = thinned(steps, columns)
-    known = [value for values in columns.values() for value in values if value is not None]
+    steps, every = thinned(steps, columns)
+    kept = {
+        name: color
+        for name, color in zip(every, colors or range(1, len(every) + 1), strict=True)
+        if _known(every[name])
+    }
+    columns, palette = {name: every[name] for name in kept}, [*kept.values()]
+    known = [value for values in columns.values() for value in _known(values)]
     if not known:
         return Markup()
     ends = [end for _, low, high in band for end in (low, high)]
     x, y = step_axis(steps), value_axis([*([0.0] if percent else []), *known, *ends])
     drawn = [("band c1", _area(band, x, y))] if band else []
-    palette = colors or range(1, len(columns) + 1)
     for color, values in zip(palette, columns.values(), strict=True):
         drawn.append((f"points c{color}", _points(steps, values, x, y)))
         smooth = running_mean(values) if len(values) >= SMOOTH_FROM else values
@@ -153,6 +158,10 @@ def line_chart(
         return _figure(title, drawn, x, y, steps, places, columns, percent, legend=legend, note=note)
     last = f"last {_number(known[-1], percent)}"
     return _figure(title, drawn, x, y, steps, places, columns, percent, last=last, note=note)
+
+
+def _known(values: Values) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def chart(metrics: Sequence[Row], title: str, lines: Mapping[str, tuple[str, int]], percent: bool) -> Markup:
@@ -177,7 +186,7 @@ class Part:
 
 def stacked_chart(title: str, steps: Sequence[int], parts: Sequence[Part], share: bool) -> Markup:
     """Bars over steps, one layer per part, in the given order. `share` draws each bar as shares of its total."""
-    runs = bins(len(steps), MOST_BARS)
+    runs, parts = bins(len(steps), MOST_BARS), [part for part in parts if any(part.values)]
     sums = {part.name: [sum(part.values[i] for i in run) for run in runs] for part in parts}
     totals = [sum(values[bar] for values in sums.values()) for bar in range(len(runs))]
     if not any(totals):
@@ -213,11 +222,13 @@ def histogram(
     known = [value for values in groups.values() for value in values]
     if not known:
         return Markup()
+    colored = {name: color for name, color in zip(groups, colors, strict=True) if groups[name]}
+    groups, colors = {name: groups[name] for name in colored}, [*colored.values()]
     x = value_axis(known)
     heights: dict[str, list[float]] = {}
     for name, values in groups.items():
         counts = Counter(min(MOST_BINS - 1, int(x.place(value) * MOST_BINS)) for value in values)
-        heights[name] = [counts[i] / (1 if stacked else max(1, len(values))) for i in range(MOST_BINS)]
+        heights[name] = [counts[i] / (1 if stacked else len(values)) for i in range(MOST_BINS)]
     tops = [sum(layers) if stacked else max(layers) for layers in zip(*heights.values(), strict=True)]
     y, floor = value_axis([0.0, *tops]), [0.0] * MOST_BINS
     drawn: list[tuple[str, str]] = []
@@ -228,7 +239,7 @@ def histogram(
         floor = [low + value * stacked for low, value in zip(floor, values, strict=True)]
     wide = (x.high - x.low) / MOST_BINS
     ranges = [f"{short(x.low + i * wide)} to {short(x.low + (i + 1) * wide)}" for i in range(MOST_BINS)]
-    medians = [f"{len(values):,}, median {short(median(values))}" if values else "none" for values in groups.values()]
+    medians = [f"{len(values):,}, median {short(median(values))}" for values in groups.values()]
     legend = list(zip(groups, colors, medians, strict=True))
     places = _centres(MOST_BINS)
     return _figure(title, drawn, x, y, ranges, places, heights, not stacked, short, counted, legend=legend)

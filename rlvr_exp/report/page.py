@@ -36,11 +36,20 @@ OWN = ("stage", "run.dir", "run.searchpath")
 """Options that differ in every run."""
 ABSENT = "(none)"
 FOLDED = (
-    *("Success by difficulty", "Success by task", "Training success by family", "Verifier logs"),
+    *(
+        "Measures",
+        "Changed options",
+        "Success by difficulty",
+        "Success by task",
+        "Training success by family",
+        "Verifier logs",
+    ),
     *("All answers to a few tasks", "More metrics", "Configuration", "Manifest"),
 )
 """Sections that a click opens."""
-FOLDED_IN_TRAINING = ("Changed options", "Throughput and memory", "Distributions", "Success by family")
+FOLDED_IN_TRAINING = ("Throughput and memory", "Distributions", "Success by family")
+FOLDED_RESULTS = ("Commands", "Data", "Options that differ from the defaults of their stage", "Checkpoints")
+"""Headings of a stage's `STAGE.md` that a click opens."""
 RESULTS = {
     "compare": "Comparison",
     "rescore": "Old and new verdicts",
@@ -248,6 +257,16 @@ def results(run: RunData) -> tuple[str, Markup]:
 
 def as_html(text: str) -> Markup:
     """Markdown of a stage's result: pipe tables, headings, links and lines of text, no more."""
+    found = Markup()
+    for section in re.split(r"(?m)^(?=## )", text):
+        title = section.partition("\n")[0].lstrip("# ")
+        folded = title in FOLDED_RESULTS
+        body = _plain_html(section.partition("\n")[2] if folded else section)
+        found += part("folded", title=title, body=body) if folded else body
+    return found
+
+
+def _plain_html(text: str) -> Markup:
     parts = Markup()
     for kind, group in groupby(text.splitlines(), lambda line: line[:1] if line[:1] in ("|", "#") else ""):
         lines = [line for line in group if line.strip()]

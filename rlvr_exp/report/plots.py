@@ -127,8 +127,8 @@ MOST_TICKS = 8
 """Numbers that are written along a logarithmic axis."""
 
 
-def intervals(title: str, rows: Mapping[str, Estimate], unit: str) -> Drawing:
-    """A line for each row: its value and the interval around it, with 0 marked."""
+def intervals(title: str, rows: Mapping[str, Estimate], unit: str, percent: bool = False) -> Drawing:
+    """A line for each row: its value and the interval around it, with 0 marked. `percent`: the values are shares."""
     names = {name: name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…" for name in rows}
     left = 24 + LETTER * max(map(len, names.values()))
     axis = value_axis([0.0, *(end for row in rows.values() for end in row)], 6)
@@ -137,7 +137,7 @@ def intervals(title: str, rows: Mapping[str, Estimate], unit: str) -> Drawing:
     shapes: list[Line | Dot | Text] = [Text((8, 14), title)]
     for tick in axis.ticks:
         shapes.append(Line(((across(tick), TOP), (across(tick), low)), SOFT, 1.5 if tick == 0 else 0.3))
-        shapes.append(Text((across(tick), low + 14), short(tick), "middle", SOFT))
+        shapes.append(Text((across(tick), low + 14), _label(tick, percent), "middle", SOFT))
     shapes.append(Text((across((axis.low + axis.high) / 2), low + 34), unit, "middle", SOFT))
     for place, (name, row) in enumerate(rows.items()):
         y, color = TOP + ROW * (place + 0.5), PALETTE[0] if row.low > 0 else PALETTE[5] if row.high < 0 else SOFT
@@ -157,8 +157,11 @@ class Curve:
     dots: bool = True
 
 
-def curves(title: str, drawn: Sequence[Curve], x_name: str, y_name: str, log: bool = False) -> Drawing:
-    """All curves on the same axes; `log`: the numbers are laid out by their logarithm."""
+def curves(
+    title: str, drawn: Sequence[Curve], x_name: str, y_name: str, log: bool = False, percent: bool = False
+) -> Drawing:
+    """All curves on the same axes; `log`: the numbers are laid out by their logarithm; `percent`: the values are shares."""
+    drawn = [curve for curve in drawn if curve.points]
     xs = [x for curve in drawn for x, _ in curve.points]
     x_axis = _log_axis(xs) if log else value_axis(xs, 6)
     y_axis = value_axis([end for curve in drawn for _, value in curve.points for end in value])
@@ -171,7 +174,10 @@ def curves(title: str, drawn: Sequence[Curve], x_name: str, y_name: str, log: bo
     shapes: list[Line | Dot | Text] = [Text((8, 14), f"{title}: {y_name}")]
     for tick in y_axis.ticks:
         (_, y) = at(xs[0], tick)
-        shapes += [Line(((LEFT, y), (WIDTH - RIGHT, y)), SOFT, 0.3), Text((LEFT - 8, y), short(tick), "end", SOFT)]
+        shapes += [
+            Line(((LEFT, y), (WIDTH - RIGHT, y)), SOFT, 0.3),
+            Text((LEFT - 8, y), _label(tick, percent), "end", SOFT),
+        ]
     for tick in _log_ticks(xs) if log else x_axis.ticks:
         shapes.append(Text((at(tick, y_axis.low)[0], low + 14), short(tick), "middle", SOFT))
     shapes.append(Text(((LEFT + WIDTH - RIGHT) / 2, low + 34), x_name, "middle", SOFT))
@@ -181,8 +187,12 @@ def curves(title: str, drawn: Sequence[Curve], x_name: str, y_name: str, log: bo
             shapes.append(Line(tuple(at(x, value.value) for x, value in curve.points), color))
         for x, value in curve.points if curve.dots else ():
             shapes += [Line((at(x, value.low), at(x, value.high)), color, 1.0), Dot(at(x, value.value), color, 3.0)]
-    shapes += _legend([curve.name for curve in drawn])
-    return Drawing(title, WIDTH, HEIGHT + (18 if len(drawn) > 1 else 0), shapes)
+    legend, rows = _legend([curve.name for curve in drawn])
+    return Drawing(title, WIDTH, HEIGHT + 18 * rows, [*shapes, *legend])
+
+
+def _label(tick: float, percent: bool) -> str:
+    return f"{100 * tick:.3g}%" if percent else short(tick)
 
 
 def _log_axis(values: Iterable[float]) -> Axis:
@@ -207,13 +217,18 @@ def _log_ticks(values: Sequence[float]) -> list[float]:
     return inside or [found[0], found[-1]]
 
 
-def _legend(names: Sequence[str]) -> list[Line | Dot | Text]:
+def _legend(names: Sequence[str]) -> tuple[list[Line | Dot | Text], int]:
+    """The names below the axes, and the number of their rows; none for a single curve."""
     shapes: list[Line | Dot | Text] = []
-    x = float(LEFT)
+    x, row = float(LEFT), 0
     for place, name in enumerate(names if len(names) > 1 else ()):
-        shapes += [Dot((x, HEIGHT + 6), PALETTE[place % len(PALETTE)]), Text((x + 9, HEIGHT + 6), name, color=INK)]
-        x += 28 + LETTER * len(name)
-    return shapes
+        wide = 28 + LETTER * len(name)
+        if x > LEFT and x + wide > WIDTH:
+            x, row = float(LEFT), row + 1
+        y = HEIGHT + 6 + 18 * row
+        shapes += [Dot((x, y), PALETTE[place % len(PALETTE)]), Text((x + 9, y), name, color=INK)]
+        x += wide
+    return shapes, row + 1 if shapes else 0
 
 
 MAP_WIDTH, MAP_BOTTOM, MAP_TICKS = 480, 64, 5

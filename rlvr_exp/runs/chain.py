@@ -21,8 +21,12 @@ from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import DONE, InputError, Interrupted
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.measures import counted
+from rlvr_exp.evaluation.metrics import METRICS
+from rlvr_exp.evaluation.paired import in_words
+from rlvr_exp.evaluation.saved import changes
 from rlvr_exp.records.context import COMPLETED, RunContext, StageResult, read_summary
 from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
+from rlvr_exp.records.rollout_files import EvalSample, evaluation_path, read_evaluation
 from rlvr_exp.report.page import ABSENT, differences
 from rlvr_exp.runs.executors import Local
 from rlvr_exp.runs.schedule import Runs, stop_of
@@ -160,7 +164,8 @@ def page(root: Path, links: Sequence[Link], written: str = "") -> str:
         links: the links that have ended, in order.
         written: the previous page, whose lessons are kept.
     """
-    ends, data, options, rates, checkpoints = (list[Sequence[str]]() for _ in range(5))
+    ends, data, options, rates, changed, checkpoints = (list[Sequence[str]]() for _ in range(6))
+    evaluated: dict[str, list[EvalSample]] = {}
     for one in links:
         name, summary, directory = one["name"], one["summary"], root / one["directory"]
         config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
@@ -177,6 +182,10 @@ def page(root: Path, links: Sequence[Link], written: str = "") -> str:
         before, after = summary["before"], summary["after"]
         for rate in dict.fromkeys([*before, *after]):
             rates.append((name, rate, _rate(before.get(rate)), _rate(after.get(rate))))
+        if evaluation_path(directory, "after").is_file():
+            answers = read_evaluation(directory, "after")
+            changed += _changes(name, answers, evaluated)
+            evaluated[name] = answers
         if (folder := directory / "checkpoints").is_dir():
             paths = [folder / which for which in ("best", "latest")]
             steps_of = (
@@ -184,13 +193,15 @@ def page(root: Path, links: Sequence[Link], written: str = "") -> str:
             )
             checkpoints.append((name, *steps_of))
     parts = {
-        "# Chain": _table(("link", "status", "seconds", "steps", "report"), ends),
+        "# Chain": [f"{counted(len(links), 'link')} completed."],
+        "## Rates": _table(("link", "rate", "before", "after"), rates),
+        "## Paired changes between links": _table(("from the end of", "to the end of", "rate", "change"), changed),
+        "## Links": _table(("link", "status", "seconds", "steps", "report"), ends),
         "## Commands": [f"    {one['command']}" for one in links],
         "## Data": _table(("link", "data", "counts"), data),
         "## Options that differ from the defaults of their stage": _table(
             ("link", "option", "here", "default"), options
         ),
-        "## Rates": _table(("link", "rate", "before", "after"), rates),
         "## Checkpoints": _table(("link", "best", "latest"), checkpoints),
     }
     lines = [line for title, some in parts.items() if some for line in (title, "", *some, "")]
@@ -212,6 +223,16 @@ def _data(config: Mapping[str, Any], summary: Mapping[str, Any], directory: Path
     manifest = directory / "manifest.json"
     splits = (json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}).get("data") or {}
     return (config.get("data") or {}).get("path") or "embedded", {split: of["tasks"] for split, of in splits.items()}
+
+
+def _changes(
+    name: str, answers: Sequence[EvalSample], earlier: Mapping[str, Sequence[EvalSample]]
+) -> list[Sequence[str]]:
+    """The paired change of each rate from the last link that was measured on the same tasks."""
+    for other, before in reversed([*earlier.items()]):
+        if found := changes(before, answers, METRICS):
+            return [(other, name, rate, in_words(change, rate)) for rate, change in found.items()]
+    return []
 
 
 def _rate(rate: Any) -> str:

@@ -114,11 +114,16 @@ def interval(values: Values, metric: str) -> Estimate:
     return crossed_mean(rows, ceiling=scale_of(metric).high)
 
 
-def gain_row(one: Contrast) -> dict[str, float]:
-    """A difference as a row of a table."""
+def gain_row(one: Contrast, metric: str, names: Sequence[str] = ("gain", "low", "high")) -> dict[str, float]:
+    """A difference of a metric as a row of a table. `names`: of the difference and its ends."""
     value = one.value
-    ends = {"gain": value.value, "low": value.low, "high": value.high}
+    ends = dict(zip(names, map(scale_of(metric).gain, _ends(one)), strict=True))
     return {**ends, "n": value.n, "seeds": value.seeds, "p_holm": one.p}
+
+
+def shares(value: Estimate, metric: str) -> dict[str, float]:
+    """A rate with its interval as columns of a table."""
+    return {name: scale_of(metric).share(end) for name, end in value._asdict().items()}
 
 
 def points(one: Contrast) -> Estimate:
@@ -174,7 +179,7 @@ def compared(runs: Sequence[JobRun], reference: str, metric: str, equal: str, wo
     arms = arm_values(runs, metric)
     found = contrasts(arms, reference, metric, wording.from_reference)
     spent = budgets(runs, equal) if equal != "none" else {}
-    table = [_row(name, level(of), found.get(name), spent.get(name), wording.name) for name, of in arms.items()]
+    table = [_row(name, level(of), found.get(name), spent.get(name), wording.name, metric) for name, of in arms.items()]
     answer = [unequal(spent, equal), undecidable(arms, metric) or _headline(found, reference, metric, wording)]
     answer += [_sentence(name, between, metric, wording) for name, between in found.items()]
     scale = scale_of(metric)
@@ -189,10 +194,13 @@ def _ends(between: Contrast) -> tuple[float, float, float]:
     return between.value.value, between.value.low, between.value.high
 
 
-def _row(name: str, level: float, between: Contrast | None, spent: float | None, called: str) -> Mapping[str, Any]:
-    row: dict[str, Any] = {"arm": name, "level": level}
+def _row(
+    name: str, level: float, between: Contrast | None, spent: float | None, called: str, metric: str
+) -> Mapping[str, Any]:
+    scale = scale_of(metric)
+    row: dict[str, Any] = {"arm": name, "level": scale.share(level)}
     if between is not None:
-        row |= dict(zip((called, "low", "high"), _ends(between), strict=True))
+        row |= dict(zip((called, "low", "high"), map(scale.gain, _ends(between)), strict=True))
         row |= {"tasks": between.value.n, "seeds": between.value.seeds, "p_holm": between.p}
     return row if spent is None else row | {"budget": spent}
 

@@ -9,6 +9,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ import yaml
 from markupsafe import Markup
 
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.core.measures import scale_of
+from rlvr_exp.core.measures import RATE, Gain, Share, scale_of
 from rlvr_exp.evaluation.arms import Arm, arms, arms_table, rows_of
+from rlvr_exp.records import manifest
 from rlvr_exp.records.manifest import flat
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.charts import curves
 from rlvr_exp.report.outcome import changed, rated, title, track_of
-from rlvr_exp.report.page import document
+from rlvr_exp.report.page import document, model_of
 from rlvr_exp.report.plots import Drawing
 from rlvr_exp.report.rendering import part
 from rlvr_exp.runs.study import Findings, JobRun
@@ -64,6 +66,7 @@ def write_record(
     tables: dict[str, Sequence[Mapping[str, Any]]] = {name: list(rows) for name, rows in findings.tables.items()}
     about = {
         "kind": kind,
+        "facts": _facts(runs),
         "command": list(command),
         "answer": list(findings.answer),
         "tables": tables,
@@ -85,6 +88,19 @@ def write_record(
     write_text(root / "study.html", study_page(root.resolve().name, about, findings.plots, drawn))
     pooled = arms_table(found, findings=not findings.answer) if len(found) < len(jobs) else ""
     return "\n\n".join(filter(None, ["\n".join(findings.answer), pooled]))
+
+
+def _facts(runs: Sequence[JobRun]) -> dict[str, str]:
+    """The date of the first run, the models, and the number of runs."""
+    folders = [run.directory for run in runs if (run.directory / "config.yaml").is_file()]
+    configs = [yaml.safe_load((folder / "config.yaml").read_text("utf-8")) for folder in folders]
+    created = [manifest.section(folder, "created") for folder in folders if (folder / manifest.NAME).is_file()]
+    models = dict.fromkeys(model_of(config) for config in configs)
+    return {
+        "started": f"{datetime.fromisoformat(min(map(str, created))):%Y-%m-%d %H:%M}" if created else "",
+        "model": ", ".join(filter(None, models)),
+        "runs": f"{len(runs)}, {sum(run.completed for run in runs)} completed",
+    }
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -182,4 +198,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Markup:
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, Share):
+        return RATE.shown(value)
+    if isinstance(value, Gain):
+        return f"{RATE.number(value, '+')} {RATE.unit}"
     return f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)

@@ -58,8 +58,13 @@ def test_mlflow_has_metrics_rates_samples_and_options(run, monkeypatch):
     assert first.info.status == "FINISHED" and first.data.params == {"seed": "7", "optimizer.lr": "0.001"}
     assert first.data.tags["group"] == again.data.tags["group"] == "run"
     assert first.data.metrics == {
-        **{"before/pass_at_1": 0.25, "before/pass_at_1/low": 0.125, "before/pass_at_1/high": 0.5, "reward/mean": 0.25},
-        **{"after/pass_at_1": 0.5, "after/pass_at_1/low": 0.25, "after/pass_at_1/high": 0.75},
+        "before/pass_at_1": 0.25,
+        "before/pass_at_1/low": 0.125,
+        "before/pass_at_1/high": 0.5,
+        "reward/mean": 0.25,
+        "after/pass_at_1": 0.5,
+        "after/pass_at_1/low": 0.25,
+        "after/pass_at_1/high": 0.75,
     }
     assert [one.step for one in client.get_metric_history(again.info.run_id, "reward/mean")] == [2]
     artifacts = run / "mlflow" / first.info.run_id / "artifacts"

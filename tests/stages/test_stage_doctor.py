@@ -119,8 +119,13 @@ def test_the_json_object_holds_every_finding_and_the_exit_code_agrees(monkeypatc
     assert written["runs"] is False
     assert [one["state"] for one in written["findings"]] == ["works", "broken", "skipped"]
     assert written["findings"][1] | {"seconds": 0} == {
-        **{"name": "torch", "state": "broken", "version": "", "found": "it does not start"},
-        **{"remedy": "install it again", "needed": True, "seconds": 0},
+        "name": "torch",
+        "state": "broken",
+        "version": "",
+        "found": "it does not start",
+        "remedy": "install it again",
+        "needed": True,
+        "seconds": 0,
     }
 
 
@@ -150,4 +155,6 @@ def test_without_torch_the_table_ends_with_exit_code_2(tmp_path):
     command = [*INTERPRETED, "+stage=doctor"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2 and "torch      broken" in done.stdout and "sandbox    works" in done.stdout
-    assert done.stdout.endswith("The main job (+stage=grpo with the default model) does not run here.\n"), sys.executable
+    assert done.stdout.endswith("The main job (+stage=grpo with the default model) does not run here.\n"), (
+        sys.executable
+    )

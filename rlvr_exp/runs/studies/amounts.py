@@ -18,6 +18,7 @@ from rlvr_exp.config import study as options
 from rlvr_exp.config.study import SIZE
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.measures import scale_of
 from rlvr_exp.core.statistics import LEVEL, Estimate, power_law, t_interval
 from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.evaluation.paired import of_few_seeds
@@ -29,9 +30,11 @@ from rlvr_exp.runs.comparison import (
     arm_values,
     contrasts,
     difference_in_words,
+    gain_row,
     interval,
     level,
     sampled,
+    shares,
     undecidable,
     used,
 )
@@ -53,7 +56,7 @@ class LearningCurve(options.LearningCurve, Study):
             {
                 "size": int(run.job.arm),
                 "seed": run.job.seed,
-                "success": run.summary["after"][self.metric]["value"],
+                "success": scale_of(self.metric).share(run.summary["after"][self.metric]["value"]),
                 "steps": run.summary["steps"],
                 "rollouts": used(run.directory, "rollouts"),
             }
@@ -78,7 +81,14 @@ class LearningCurve(options.LearningCurve, Study):
                 "Not all sizes were measured on the same tasks: a limit of the data below the split that is measured cuts "
                 "that, too.",
             )
-        plot = curves("Learning curve", drawn, f"{self.counted}, on a logarithmic axis", self.metric, log=True)
+        plot = curves(
+            "Learning curve",
+            drawn,
+            f"{self.counted}, on a logarithmic axis",
+            self.metric,
+            True,
+            scale_of(self.metric).bounded,
+        )
         return Findings(answer, tables, {"curve": plot})
 
     def _sentence(self, exponent: Estimate | None) -> str:
@@ -201,14 +211,14 @@ class FewShot(options.FewShot, Study):
         rows, answer, points = list[dict[str, Any]](), list[str](), list[tuple[float, Estimate]]()
         for count in counts:
             points.append((count, interval(arms[f"shots_{count}"], self.metric)))
-            row = {"shots": count, **points[-1][1]._asdict()}
+            row = {"shots": count, **shares(points[-1][1], self.metric)}
             if one := against_first.get(count):
+                names = ("difference", "difference_low", "difference_high")
                 row |= {
-                    "difference": one.value.value,
-                    "difference_low": one.value.low,
-                    "difference_high": one.value.high,
+                    name: value
+                    for name, value in gain_row(one, self.metric, names).items()
+                    if name in (*names, "p_holm")
                 }
-                row |= {"p_holm": one.p}
                 answer.append(difference_in_words(f"{count} shots against {first}", one))
             elif count != first:
                 answer.append(f"{count} shots: not measured on the tasks and seeds of {first} shots.")
@@ -228,7 +238,9 @@ class FewShot(options.FewShot, Study):
             remedy = "which count as failures; model.max_prompt_tokens says what is taken"
             answer.insert(0, f"Prompts are too long for the policy: {', '.join(long)}, {remedy}.")
         drawn = Curve("with 95% intervals over seeds and tasks", points)
-        plot = curves("Few-shot", [drawn], "solved examples in the prompt", self.metric)
+        plot = curves(
+            "Few-shot", [drawn], "solved examples in the prompt", self.metric, percent=scale_of(self.metric).bounded
+        )
         return Findings(answer, {"shots": rows}, {"shots": plot})
 
     def _headline(self, counts: Sequence[int], best: int, success: float, against: Mapping[int, Contrast]) -> str:

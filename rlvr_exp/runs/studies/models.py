@@ -13,7 +13,7 @@ from typing import Any
 
 from rlvr_exp.config import study as options
 from rlvr_exp.core.crossed import holm
-from rlvr_exp.core.measures import HELD_OUT_BITS, HELD_OUT_LOSS
+from rlvr_exp.core.measures import HELD_OUT_BITS, HELD_OUT_LOSS, scale_of
 from rlvr_exp.core.statistics import LEVEL, Estimate, mean_p_value, rank_correlation, t_interval
 from rlvr_exp.evaluation.paired import FLOOR, of_few_seeds
 from rlvr_exp.records import manifest
@@ -64,7 +64,13 @@ def model_rows(runs: Sequence[JobRun], metric: str) -> list[Row]:
         of_metrics = {metric: values} | ({SUCCESS: succeeded[arm]} if arm in succeeded else {})
         for name, of in of_metrics.items():
             mean, low, high = interval(of, name)
-            row |= {name: mean, f"{name}/low": low, f"{name}/high": high, f"{name}/tasks": len(judged([*of.values()]))}
+            share = scale_of(name).share
+            row |= {
+                name: share(mean),
+                f"{name}/low": share(low),
+                f"{name}/high": share(high),
+                f"{name}/tasks": len(judged([*of.values()])),
+            }
         answers = read_evaluation(own[0].directory, "after")
         golds = {one.completion.task.id: (one.about or {}).get("gold") for one in answers}
         if counts := [gold["prompt_tokens"] + gold["tokens"] for gold in golds.values() if gold]:
@@ -128,7 +134,12 @@ class Capacity(options.Capacity, Study):
     def summarise(self, runs: Sequence[JobRun]) -> Findings:
         found = model_findings(runs, self.metric, self.equal)
         losses: list[Row] = [
-            {**_size(run), "at": TOKENS, "measure": self.metric, "value": rates[self.metric]["value"]}
+            {
+                **_size(run),
+                "at": TOKENS,
+                "measure": self.metric,
+                "value": scale_of(self.metric).share(rates[self.metric]["value"]),
+            }
             for run in runs
             if run.completed and self.metric in (rates := run.summary.get("after") or {})
         ]
@@ -202,7 +213,11 @@ def _plot(rows: Sequence[Row], metric: str) -> dict[str, Any]:
         ]
         drawn += [Curve(kind, sorted(points))] if points else []
     title = "At equal tokens, with 95% intervals over seeds and tasks"
-    return {"capacity": curves(title, drawn, "parameters, on a logarithmic axis", metric, log=True)} if drawn else {}
+    return (
+        {"capacity": curves(title, drawn, "parameters, on a logarithmic axis", metric, True, scale_of(metric).bounded)}
+        if drawn
+        else {}
+    )
 
 
 EQUAL_TOKENS = "equal_tokens"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from rlvr_exp.config import study as options
 from rlvr_exp.core.crossed import Values, crossed_mean, differences, fold_spread, layout
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.measures import Share, scale_of
 from rlvr_exp.core.statistics import Estimate, mean_interval, t_interval
 from rlvr_exp.evaluation.arms import BEFORE
 from rlvr_exp.evaluation.paired import of_few_seeds
@@ -50,8 +51,9 @@ class CrossValidation(options.CrossValidation, Study):
         ]
         after, *before = ([[side[name][seed][task] for name, task in tasks] for seed in seeds] for side in sides)
         each = {name: interval({seed: of_fold[seed] for seed in seeds}, self.metric) for name, of_fold in folds.items()}
+        share = scale_of(self.metric).share
         rows = [
-            {"fold": name, "seed": seed, "tasks": len(of_fold[seed]), "success": fmean(of_fold[seed].values())}
+            {"fold": name, "seed": seed, "tasks": len(of_fold[seed]), "success": share(fmean(of_fold[seed].values()))}
             for name, of_fold in folds.items()
             for seed in seeds
         ]
@@ -67,7 +69,12 @@ class CrossValidation(options.CrossValidation, Study):
         gains = [self._gain(first, after) for first in before]
         answer = [undecidable(folds), self._success(after), *gains, parts]
         tables: dict[str, Sequence[Mapping[str, Any]]] = {"folds": rows, "spread": [spread._asdict()]}
-        plot = intervals(f"{self.metric} of each held-out fold", each, "with 95% intervals over seeds and tasks")
+        plot = intervals(
+            f"{self.metric} of each held-out fold",
+            each,
+            "with 95% intervals over seeds and tasks",
+            scale_of(self.metric).bounded,
+        )
         return Findings([*filter(None, answer)], tables, {"folds": plot})
 
     def _success(self, after: Sequence[Sequence[float]]) -> str:
@@ -179,7 +186,11 @@ class BiasVariance(options.BiasVariance, Study):
 
 
 def _rows(found: Decomposed | Sources) -> list[dict[str, Any]]:
-    return [{"part": name, **one._asdict()} for name, one in found._asdict().items()]
+    shown = Share if isinstance(found, Decomposed) else float
+    return [
+        {"part": name, **{end: shown(value) for end, value in one._asdict().items()}}
+        for name, one in found._asdict().items()
+    ]
 
 
 def _sources_in_words(found: Sources | None) -> str:

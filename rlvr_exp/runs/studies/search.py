@@ -358,7 +358,7 @@ class Search(SearchJobs):
 
     def _row(self, trial: Tried, levels: Mapping[str, float]) -> Mapping[str, Any]:
         row = {"trial": trial.name, "state": trial.state, "seeds": sum(run.completed for run in trial.runs)}
-        value = {"value": levels[trial.name]} if trial.name in levels else {}
+        value = {"value": scale_of(self.metric).share(levels[trial.name])} if trial.name in levels else {}
         return row | value | {key: _short(text) for key, text in trial.params.items()}
 
     def _plots(
@@ -370,18 +370,23 @@ class Search(SearchJobs):
     ) -> dict[str, Drawing]:
         if not done:
             return {}
+        percent = scale_of(self.metric).bounded
         points = {name: interval(of, self.metric) for name, of in values.items()}
         numbers = {trial.name: number_of(trial.name) for trial in done}
         so_far = accumulate((levels[trial.name] for trial in done), max if self._up else min)
         best = [(numbers[one.name], Estimate(value, value, value)) for one, value in zip(done, so_far, strict=True)]
         tried = Curve("trials, with 95% intervals", [(numbers[one.name], points[one.name]) for one in done], line=False)
-        plots = {"history": curves("Trials", [tried, Curve("best so far", best, dots=False)], "trial", self.metric)}
+        plots = {
+            "history": curves(
+                "Trials", [tried, Curve("best so far", best, dots=False)], "trial", self.metric, percent=percent
+            )
+        }
         for one in self.dimensions:
             if one.kind != "choice":
                 drawn = sorted((self._drawn(trial)[one.key], points[trial.name]) for trial in done)
                 along = f"{one.key}{', on a logarithmic axis' if one.logarithmic else ''}"
                 line = [Curve(one.key, drawn, line=False)]
-                plots[f"by_{one.key}"] = curves(one.key, line, along, self.metric, one.logarithmic)
+                plots[f"by_{one.key}"] = curves(one.key, line, along, self.metric, one.logarithmic, percent)
         if found:
             bars = {key: Estimate(*(100 * end for end in (one.value, 0.0, one.value))) for key, one in found.items()}
             plots["importance"] = intervals("Importance of options", bars, "% of that of all")

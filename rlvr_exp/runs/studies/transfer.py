@@ -194,7 +194,7 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
         ends = undecidable({**after, **{f"{name} before": one for name, one in before.items()}})
         answer = [ends] if ends else _in_words(gains, paired_contrasts(_pooled(sides, self._sets), self.metric))
         rows = [
-            {"trained_on": pair[0], "measured_on": pair[1], **gain_row(one)}
+            {"trained_on": pair[0], "measured_on": pair[1], **gain_row(one, self.metric)}
             | {f"likeness_{kind}": share for kind, share in alike.of(*pair).items()}
             for pair, one in gains.items()
         ]

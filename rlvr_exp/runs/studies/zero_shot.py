@@ -12,6 +12,7 @@ from rlvr_exp.config import study as options
 from rlvr_exp.config.load import load
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.measures import scale_of
 from rlvr_exp.evaluation.arms import AFTER, BEFORE
 from rlvr_exp.evaluation.leakage import KINDS, common, material
 from rlvr_exp.records import manifest
@@ -62,9 +63,11 @@ class ZeroShot(options.ZeroShot, MeasuredStudy):
         ends = undecidable(dict(zip(("trained", "base"), pairs[UNSEEN], strict=True)))
         answer = [f"On unseen tasks: {ends}" if ends else self._headline(gains)]
         answer += [difference_in_words(f"on {name} tasks", one) for name, one in gains.items()]
+        share = scale_of(self.metric).share
         rows = [
-            {"tasks": name, "before": level(pairs[name][1]), "after": level(pairs[name][0]), **gain_row(one)}
+            {"tasks": name, "before": share(level(before)), "after": share(level(after)), **gain_row(one, self.metric)}
             for name, one in gains.items()
+            for after, before in [pairs[name]]
         ]
         title, unit = f"{self.metric}: gain by training", "points, with 95% intervals over seeds and tasks"
         drawn = intervals(title, {name: points(one) for name, one in gains.items()}, unit)
