@@ -6,9 +6,11 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from PIL import Image
+from report_pages import Page
 
 from rlvr_exp.core.statistics import Estimate
-from rlvr_exp.report.plots import PALETTE, SCALE, Curve, Dot, Drawing, Line, Text, curves, intervals
+from rlvr_exp.report.charts import line_chart
+from rlvr_exp.report.plots import LETTER, PALETTE, SCALE, SIZE, Curve, Dot, Drawing, Line, Text, curves, intervals
 
 ROWS = {"better": Estimate(3.0, 1.0, 5.0), 'a < b & "c"': Estimate(0.0, -2.0, 2.0), "worse": Estimate(-4.0, -6.0, -2.0)}
 
@@ -49,3 +51,20 @@ def test_curves_stay_inside_and_rise_to_the_right(log: bool) -> None:
         assert dots[1][0] - dots[0][0] == pytest.approx(dots[2][0] - dots[1][0])
     numbers = [float(found) for found in re.findall(r'c[xy]="([\d.-]+)"', drawing.svg())]
     assert all(0 <= number <= drawing.width for number in numbers)
+
+
+def test_a_legend_names_the_curves_with_points_in_rows_that_fit() -> None:
+    names = [f"an arm with a long name {number}" for number in range(7)]
+    value = Estimate(0.25, 0.2, 0.3)
+    drawn = [Curve(name, [(1.0, value), (2.0, value)]) for name in names]
+    plot = curves("Success", [*drawn, Curve("without points", [])], "step", "pass_at_1", percent=True)
+    texts = {shape.text: shape for shape in plot.shapes if isinstance(shape, Text)}
+    assert {*names} < {*texts} and "without points" not in texts and "20%" in texts
+    assert all(texts[name].at[0] + LETTER * len(name) <= plot.width for name in names)
+    assert all(texts[name].at[1] + SIZE / 2 <= plot.height for name in names)
+
+
+def test_a_chart_names_no_curve_without_a_number() -> None:
+    page = Page(line_chart("Reward", [1, 2], {"a": [1.0, 2.0], "b": [None, None], "c": [2.0, 3.0]}, colors=[4, 5, 6]))
+    assert [text for tag, text in page.texts if tag == "li"] == ["a ", "c "]
+    assert {named["class"] for tag, named in page.tags if tag == "i" and named["class"] != "hair"} == {"c4", "c6"}

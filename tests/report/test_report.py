@@ -3,11 +3,12 @@
 import json
 import math
 import re
+import shutil
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from report_pages import CONFIG, HOSTILE, coordinates, evaluation, report, rollouts
+from report_pages import CONFIG, HOSTILE, coordinates, dom_after, evaluation, report, rollouts
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
@@ -21,7 +22,8 @@ def test_the_page_asks_the_network_for_nothing(whole):
     rollouts(whole, 41, HOSTILE)
     page = report(whole)
     linking = {"src", "href", "srcset", "action", "data", "poster", "xlink:href"}
-    assert [(tag, named) for tag, named in page.tags if linking & named.keys()] == []
+    targets = {named[key] for tag, named in page.tags for key in linking & named.keys()}
+    assert targets and all(target.startswith("#") for target in targets), "the table of contents alone"
     assert {"link", "iframe", "object", "img", "form", "base"} & {tag for tag, _ in page.tags} == set()
     text = (whole / "report.html").read_text()
     assert "url(" not in text and "@import" not in text
@@ -128,6 +130,34 @@ def test_samples_show_gains_losses_and_others_once_each_with_both_verdicts(page)
         assert f"before answer of {task}" in page.text and f"after answer of {task}" in page.text
 
 
+def test_no_answer_stands_twice_under_one_title(whole):
+    for step in range(1, 41):
+        rollouts(whole, step, text="def solve(g): return g" if step < 40 else "the same text")
+    page = report(whole)
+    tags = [text for tag, text in page.texts if tag == "span" and text in ("best", "worst", "random")]
+    assert tags[9:] == ["best"], "all answers of the last step have one text"
+
+
+def test_the_table_of_contents_leads_to_every_section(page):
+    links = [named["href"][1:] for tag, named in page.tags if tag == "a" and named["href"].startswith("#")]
+    assert links == [named["id"] for tag, named in page.tags if tag == "section"]
+    assert {"diagnosis", "success-before-and-after", "training", "manifest"} <= {*links}
+
+
+def test_the_time_of_a_batch_is_divided_among_its_completions(page):
+    """108 completions, each with a verdict 0.25 s after the batch began."""
+    assert "before: 0.00231 s (108 completions in 0.25 s, up to 108 at once)" in " ".join(page.text.split())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium")
+def test_the_page_is_short_and_a_link_opens_a_folded_section(kept):
+    assert int(dom_after(kept[0], "document.documentElement.scrollHeight")) < 5000
+    opened = "document.querySelector('#success-by-task>details').open"
+    assert dom_after(kept[0], opened) == "false"
+    assert dom_after(kept[0], f"location.hash = '#success-by-task'; unfold(); {opened}") == "true"
+
+
 def test_the_same_run_gives_the_same_page_and_nothing_else_is_written(whole):
     def files():
         return {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
@@ -161,7 +191,7 @@ def test_an_evaluation_alone(tmp_path):
     save(tmp_path, "after", evaluation(range(4), "after", "no puzzle"))
     page = report(tmp_path)
     assert "Measurements" in page.text and "Success before and after" not in page.text and "33.3%" in page.text
-    cards = page.text[page.text.index("Answers on held-out tasks") : page.text.index("All answers to a few tasks")]
+    cards = page.text[page.text.rindex("Answers on held-out tasks") : page.text.rindex("All answers to a few tasks")]
     assert cards.count("after answer of") == 9 and list(page.charts) == ["Completions by length"]
 
 

@@ -100,7 +100,7 @@ def test_tasks_are_known_by_the_run_s_own_data(tmp_path):
 
 def test_logs_are_counted_by_their_first_line(kept):
     text = (kept[0] / "report.html").read_text()
-    logs = re.sub("<.*?>", " ", re.search(r"<h2>Verifier logs</h2>(.*?)</section>", text, re.DOTALL)[1])
+    logs = re.sub("<.*?>", " ", re.search(r"<summary>Verifier logs</summary>(.*?)</section>", text, re.DOTALL)[1])
     # The rows of 24 of the 40 files are kept, each with two timeouts and two that ran out of memory.
     assert re.search(r"timeout\s+\d+\s+a log", logs) and re.search(r"memory\s+\d+\s+a log", logs)
 
