@@ -1,6 +1,7 @@
 """The option tracking=mlflow: a local database, which `mlflow server --backend-store-uri sqlite:///RUN/mlflow/runs.db` draws."""
 
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class MLflow(options.MLflow):
         ).info.run_id
         text = configuration(directory)
         self._client.log_text(self._id, text, "config.yaml")
-        params = [Param(key, str(value)) for key, value in flat(yaml.safe_load(text) or {}).items()]
+        params = [Param(_allowed(key), str(value)) for key, value in flat(yaml.safe_load(text) or {}).items()]
         for first in range(0, len(params), MOST_PARAMS):
             self._client.log_batch(self._id, params=params[first : first + MOST_PARAMS])
 
@@ -54,7 +55,9 @@ class MLflow(options.MLflow):
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        self._client.log_batch(self._id, metrics=[Metric(name, value, now, step) for name, value in metrics.items()])
+        self._client.log_batch(
+            self._id, metrics=[Metric(_allowed(name), value, now, step) for name, value in metrics.items()]
+        )
 
     def table(self, step: int, rows: Sequence[Sequence[object]]) -> None:
         # A file for each step: a growing table is written completely each time.
@@ -63,3 +66,8 @@ class MLflow(options.MLflow):
 
     def close(self) -> None:
         self._client.set_terminated(self._id)
+
+
+def _allowed(name: str) -> str:
+    """The name, with `_` for characters that MLflow refuses, such as the + in the name of a family."""
+    return re.sub(r"[^\w./: -]", "_", name)

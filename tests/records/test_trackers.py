@@ -25,7 +25,7 @@ ROW = RolloutRow(completion("rotate-1", "failed", "wrong_answer"), step=1, group
 def tracked(directory, sink, resume_step=None):
     with Tracker(directory, sink, resume_step) as tracker:
         tracker.rates("before", 0, RATES)
-        tracker.log(1 + (resume_step or 0), {"reward/mean": 0.25, "time/generate": float("nan")})
+        tracker.log(1 + (resume_step or 0), {"reward/mean": 0.25, "family/a+b": 1, "time/generate": float("nan")})
         tracker.samples([ROW], seed=0)
         tracker.rates("after", 1 + (resume_step or 0), {"pass_at_1": Rate(0.5, 0.25, 0.75, n=16, samples=8)})
 
@@ -65,6 +65,7 @@ def test_mlflow_has_metrics_rates_samples_and_options(run, monkeypatch):
         "after/pass_at_1": 0.5,
         "after/pass_at_1/low": 0.25,
         "after/pass_at_1/high": 0.75,
+        "family/a_b": 1.0,
     }
     assert [one.step for one in client.get_metric_history(again.info.run_id, "reward/mean")] == [2]
     artifacts = run / "mlflow" / first.info.run_id / "artifacts"
