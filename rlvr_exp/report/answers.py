@@ -100,7 +100,11 @@ def _first_of_each_task(rows: Iterable[EvalSample]) -> dict[str, EvalSample]:
 def _card(
     run: RunData, title: str, prompt: str, sides: Sequence[tuple[str, Completion, str, Mapping[str, Any]]], open: bool
 ) -> Markup:
-    """`open`: shown in full; else a click opens it. `sides`: column, completion, its mode or reward, and the facts that the environment recorded."""
+    """
+    Args:
+        sides: column, completion, its mode or reward, and the facts that the environment recorded.
+        open: shown in full; else a click opens it.
+    """
     data = run.config.get("data") or {}
     target = str(data.get("_target_", ""))
     drawing = next((one.picture for one in domains().values() if one.picture and one.owns(target)), "")

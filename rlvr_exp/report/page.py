@@ -36,16 +36,9 @@ OWN = ("stage", "run.dir", "run.searchpath")
 """Options that differ in every run."""
 ABSENT = "(none)"
 FOLDED = (
-    *(
-        "Measures",
-        "Changed options",
-        "Success by difficulty",
-        "Success by task",
-        "Training success by family",
-        "Verifier logs",
-    ),
-    *("All answers to a few tasks", "More metrics", "Configuration", "Manifest"),
-)
+    "Measures", "Changed options", "Success by difficulty", "Success by task", "Training success by family", "Verifier logs",
+    "All answers to a few tasks", "More metrics", "Configuration", "Manifest",
+)  # fmt: skip
 """Sections that a click opens."""
 FOLDED_IN_TRAINING = ("Throughput and memory", "Distributions", "Success by family")
 FOLDED_RESULTS = ("Commands", "Data", "Options that differ from the defaults of their stage", "Checkpoints")

@@ -114,10 +114,16 @@ def interval(values: Values, metric: str) -> Estimate:
     return crossed_mean(rows, ceiling=scale_of(metric).high)
 
 
-def gain_row(one: Contrast, metric: str, names: Sequence[str] = ("gain", "low", "high")) -> dict[str, float]:
-    """A difference of a metric as a row of a table. `names`: of the difference and its ends."""
+def difference_row(one: Contrast, metric: str) -> dict[str, float]:
+    """A difference of a metric as further columns of a row."""
+    names = ("difference", "difference_low", "difference_high")
+    return {**dict(zip(names, map(scale_of(metric).gain, _ends(one)), strict=True)), "p_holm": one.p}
+
+
+def gain_row(one: Contrast, metric: str) -> dict[str, float]:
+    """A difference of a metric as a row of a table."""
     value = one.value
-    ends = dict(zip(names, map(scale_of(metric).gain, _ends(one)), strict=True))
+    ends = dict(zip(("gain", "low", "high"), map(scale_of(metric).gain, _ends(one)), strict=True))
     return {**ends, "n": value.n, "seeds": value.seeds, "p_holm": one.p}
 
 

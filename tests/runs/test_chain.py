@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 from program import ENVIRONMENT, INTERPRETED, PROGRAM
+from report_pages import Page, evaluation
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.study import Links
+from rlvr_exp.evaluation.saved import save
+from rlvr_exp.report.page import as_html
 from rlvr_exp.runs.chain import links_of, page
 from rlvr_exp.stages.shared.start import start_problems
 
@@ -79,6 +82,29 @@ def test_the_page_keeps_what_a_person_wrote_and_names_checkpoints(tmp_path: Path
     assert "| one |  | 01_one/checkpoints/step_000004 |" in first and "Write what you learned" in first
     written = first.replace("What was learned", "Rules were learned, what was learned")
     assert page(tmp_path, [link], written) == written and page(tmp_path, [link], first) == first
+
+
+def test_the_page_begins_with_rates_and_with_the_paired_changes_between_links_of_the_same_tasks(tmp_path: Path) -> None:
+    links = []
+    for name, passing in {"base": range(4), "other": None, "trained": range(2, 8)}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.yaml").write_text("stage: evaluate\n")
+        answers = evaluation(passing or range(4), "after")
+        rates = save(folder, "after", answers if passing else answers[:9])
+        after = {metric: rate.to_dict() for metric, rate in rates.items()}
+        summary = {"stage": "evaluate", "status": "completed", "seconds": 1.0, "steps": 0, "before": {}, "after": after}
+        links.append({"name": name, "directory": name, "command": "python -m rlvr_exp", "summary": summary})
+    shown = page(tmp_path, links)
+    changes = [line for line in shown.splitlines() if line.startswith("| base | trained |")]
+    assert (
+        "| base | trained | pass_at_1 | +16.7 points [-28.9, +62.3], 4 won, 2 lost |" in changes and len(changes) == 3
+    )
+    assert "| base | other |" not in shown, "other tasks"
+    titles = [line for line in shown.splitlines() if line.startswith("## ")]
+    assert titles[:3] == ["## Rates", "## Paired changes between links", "## Links"]
+    folded = Page(as_html("# Chain\n\nTwo.\n\n## Links\n\n| a |\n| - |\n| b |\n\n## Commands\n\n    python\n"))
+    assert [text for tag, text in folded.texts if tag in ("h3", "summary")] == ["Links", "Commands"]
 
 
 def test_links_that_need_a_path_join_where_one_is_given_and_policies_have_words_of_their_own(tmp_path: Path) -> None:

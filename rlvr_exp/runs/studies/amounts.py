@@ -30,7 +30,7 @@ from rlvr_exp.runs.comparison import (
     arm_values,
     contrasts,
     difference_in_words,
-    gain_row,
+    difference_row,
     interval,
     level,
     sampled,
@@ -213,12 +213,7 @@ class FewShot(options.FewShot, Study):
             points.append((count, interval(arms[f"shots_{count}"], self.metric)))
             row = {"shots": count, **shares(points[-1][1], self.metric)}
             if one := against_first.get(count):
-                names = ("difference", "difference_low", "difference_high")
-                row |= {
-                    name: value
-                    for name, value in gain_row(one, self.metric, names).items()
-                    if name in (*names, "p_holm")
-                }
+                row |= difference_row(one, self.metric)
                 answer.append(difference_in_words(f"{count} shots against {first}", one))
             elif count != first:
                 answer.append(f"{count} shots: not measured on the tasks and seeds of {first} shots.")

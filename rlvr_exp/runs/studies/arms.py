@@ -19,7 +19,7 @@ from rlvr_exp.evaluation.arms import AFTER, BEFORE
 from rlvr_exp.evaluation.metrics import task_values
 from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation
 from rlvr_exp.records.tracking import Row, read_metrics
-from rlvr_exp.runs.comparison import Contrast, Wording, compared, contrasts, gain_row, interval, shares, with_curves
+from rlvr_exp.runs.comparison import Wording, compared, contrasts, difference_row, interval, shares, with_curves
 from rlvr_exp.runs.study import ArmStudy, Findings, Job, JobRun
 
 IMPACT = Wording("impact", "full minus without the component", "helps", "harms", from_reference=True)
@@ -82,12 +82,7 @@ def _rates(before: _Measured, after: _Measured, reference: str) -> Iterator[Mapp
         for arm, values in {BEFORE: before.rates.get(metric, {}).get(reference, {}), **arms}.items():
             if values:
                 row = {"rate": metric, "arm": arm, "seeds": len(values)} | shares(interval(values, metric), metric)
-                yield row | (_difference(against[arm], metric) if arm in against else {})
-
-
-def _difference(one: Contrast, metric: str) -> dict[str, float]:
-    names = ("difference", "difference_low", "difference_high")
-    return {name: value for name, value in gain_row(one, metric, names).items() if name in (*names, "p_holm")}
+                yield row | (difference_row(against[arm], metric) if arm in against else {})
 
 
 def _end(arm: str, runs: Sequence[JobRun], after: _Measured) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.config.study import Dimension, dimensions
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.core.measures import scale_of
+from rlvr_exp.core.measures import Share, scale_of
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.records.context import COMPLETED, STATUS, read_summary
 from rlvr_exp.records.manifest import flat
@@ -288,7 +288,7 @@ class Search(SearchJobs):
             self._important(found, done),
         ]
         rows = [self._row(trial, levels) for trial in trials]
-        of_options = [{"option": key, "importance": one.value, "p_holm": one.p} for key, one in found.items()]
+        of_options = [{"option": key, "importance": Share(one.value), "p_holm": one.p} for key, one in found.items()]
         tables: dict[str, Sequence[Mapping[str, Any]]] = {"trials": rows, "importance": of_options}
         plots = self._plots(done, values, levels, found)
         if check is not None:
