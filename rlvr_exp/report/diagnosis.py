@@ -1,18 +1,24 @@
-"""The diagnosis: causes of a run that does not learn, ranked, with their evidence, or the statement that none was found.
+"""The diagnosis: causes of a run that does not learn, ranked, with their evidence and remedies, or what to look at next.
 
-A diagnosis is a pure function of the evidence. Causes that block learning come before causes that hold it back. Then causes
-from the start come before later ones, because updates of a broken pipeline cause the later ones. From the start, causes are
-ordered by their place in the pipeline, from the sampling of an answer to the weights. Later, the updates come first, then the
+A diagnosis is a pure function of the evidence. A cause needs a measured effect on learning: a run whose held-out success rose
+significantly has causes only if they cost a good part of it, and causes that follow from a change of success need enough
+held-out tasks. Causes that block learning come before causes that hold it back. Then causes from the start come before later
+ones, because updates of a broken pipeline cause the later ones. Among those from the start the larger effect comes first, then
+the earlier place in the pipeline, from the sampling of an answer to the weights. Later, the updates come first, then the
 causes by time.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
+from rlvr_exp.core.measures import counted
 from rlvr_exp.report.causes import CAUSES
+from rlvr_exp.report.causes.proposals import checked_answers, more_steps, usual_values
 from rlvr_exp.report.evidence import BY_ITSELF, Cause, Evidence, Finding, Weight
+from rlvr_exp.report.remedies import Remedy, remedies
 from rlvr_exp.report.rendering import part
 
 NOTHING = "No problem was found"
@@ -30,6 +36,10 @@ class Diagnosis:
     """The outcome in words."""
     ended: str = ""
     """One line about the end of a run that a guard or a fault stopped."""
+    power: str = ""
+    """The smallest change that the held-out tasks could have shown, if they showed none."""
+    next_steps: tuple[Remedy, ...] = ()
+    """What to look at next if no change was shown and no cause was found."""
 
     @property
     def headline(self) -> str:
@@ -41,7 +51,36 @@ def diagnose(seen: Evidence) -> Diagnosis:
     found = [(cause, finding) for cause in CAUSES if (finding := cause.find(seen)) is not None]
     causes = tuple(_ranked([(cause, finding) for cause, finding in found if finding.weight]))
     notes = tuple(finding for cause, finding in found if not finding.weight)
-    return Diagnosis(causes, notes, *seen.outcome, _ended(seen))
+    next_steps = () if causes or not seen.trains else remedies(seen.config, _to_look_at(seen))
+    return Diagnosis(causes, notes, *seen.outcome, _ended(seen), _power(seen), () if seen.rose else next_steps)
+
+
+SHOWN = 0.05
+"""The change of success that a run should be able to show."""
+
+
+def _power(seen: Evidence) -> str:
+    """What the held-out comparison could have shown. Empty if success changed, or was not measured twice."""
+    power = seen.power
+    if power is None or seen.outcome[0] in ("rose", "fell"):
+        return ""
+    sampled = f"{counted(power.tasks, 'held-out task')} with {counted(int(power.samples), 'sample')} each"
+    needed = f"About {power.tasks_for(SHOWN):,} tasks would show {100 * SHOWN:.0f} points."
+    if power.blind:
+        return f"Nothing can be said about learning: {sampled} are too few. {needed}"
+    return (
+        f"With {sampled}, this run could have shown a change of {100 * power.detectable:.1f} points or more (95% confidence, "
+        f"80% power). {needed}"
+    )
+
+
+def _to_look_at(seen: Evidence) -> dict[str, Any]:
+    """Options to change if nothing is known to be wrong: enough held-out tasks, unusual values, checks, more steps."""
+    power = seen.power
+    found: dict[str, Any] = {}
+    if power is not None and (needed := power.tasks_for(SHOWN)) > power.tasks:
+        found["evaluation.tasks"] = needed
+    return {**found, **usual_values(seen), **checked_answers(seen), **more_steps(seen)}
 
 
 def _ranked(found: Sequence[tuple[Cause, Finding]]) -> Iterator[Finding]:
@@ -59,11 +98,11 @@ def _ranked(found: Sequence[tuple[Cause, Finding]]) -> Iterator[Finding]:
             yield finding
 
 
-def _place(pair: tuple[Cause, Finding]) -> tuple[int, ...]:
+def _place(pair: tuple[Cause, Finding]) -> tuple[float, ...]:
     cause, finding = pair
     upstream = CAUSES.index(cause)
     if finding.onset <= 1:
-        return (-finding.weight, 0, upstream)
+        return (-finding.weight, 0, -round(finding.effect, 1), upstream)
     return (-finding.weight, 1, cause.later, finding.onset, upstream)
 
 
@@ -90,6 +129,10 @@ def diagnosis_section(found: Diagnosis, trains: bool) -> Markup:
         return Markup()
     causes = [(finding, number, WEIGHTS[finding.weight]) for number, finding in enumerate(found.findings, 1)]
     notes = [(finding, 0, WEIGHTS[finding.weight]) for finding in found.notes]
-    outcome = f"{OUTCOMES[found.outcome]} {found.outcome_text}." if trains else ""
+    outcome = f"{OUTCOMES[found.outcome]} {found.outcome_text}. {found.power}" if trains else ""
     nothing = "" if causes else "ended" if found.ended else NOTHING
-    return part("diagnosis", outcome=outcome, causes=[*causes, *notes], nothing=nothing, of_prompts=OF_PROMPTS)
+    kind = "well" if found.outcome == "rose" else "neutral"
+    return part(
+        "diagnosis", outcome=outcome, causes=[*causes, *notes], nothing=nothing, kind=kind, next_steps=found.next_steps,
+        of_prompts=OF_PROMPTS,
+    )  # fmt: skip

@@ -9,18 +9,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median
 from typing import Any
 
 from rlvr_exp.config.schema import imitates, trains
 from rlvr_exp.core.measures import scale_of
-from rlvr_exp.core.statistics import NORMAL, difference_error, wilson
+from rlvr_exp.core.statistics import CONFIDENCE, NORMAL, POWER, difference_error, t_quantile, wilson
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Row
 from rlvr_exp.report.data import WHENS, RunData, StepCounts, as_rollouts, count_step
+from rlvr_exp.report.remedies import Remedy, remedies
 
 OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "stop": []}
 """Neutral values of the sampling options."""
+SINGLE = ("SingleTurn", "Retry", "")
+"""Environments whose prompts of a task are all of one kind."""
+FEW_TASKS, BLURRED = 4, 0.25
+"""With fewer held-out tasks, or without the power to show a change of this size, nothing can be said about learning."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,37 @@ class Share:
 
     def __str__(self) -> str:
         return f"{self.count:,} of {self.of:,} ({self.value:.0%})"
+
+
+PASS_RATES = ("pass_at_1", "pass_at_1_greedy")
+"""The first of these that was measured decides whether success rose."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """The change of success that held-out tasks can show, from the standard error of the paired differences."""
+
+    tasks: int
+    samples: float
+    width: float
+    """Of the 95% interval of the change."""
+
+    @property
+    def detectable(self) -> float:
+        """The smallest true change that is significant in 80% of repeated runs; infinite for a single task."""
+        if self.tasks < 2:
+            return math.inf
+        quantile, power = (t_quantile(level, self.tasks - 1) for level in ((1 + CONFIDENCE) / 2, POWER))
+        return self.width / 2 / quantile * (quantile + power)
+
+    def tasks_for(self, change: float) -> int:
+        """Tasks that can show a change of this size, at most those of the noisiest case (rlvr_exp.core.measures)."""
+        noisiest = (NORMAL + NormalDist().inv_cdf(POWER)) / math.sqrt(2 * self.samples)
+        return math.ceil((min(noisiest, self.detectable * math.sqrt(self.tasks)) / change) ** 2)
+
+    @property
+    def blind(self) -> bool:
+        return self.tasks < FEW_TASKS or self.detectable > BLURRED
 
 
 @dataclass(frozen=True)
@@ -130,15 +166,41 @@ class Evidence:
         """Whether an adapter is trained."""
         return any("lora" in part for part in self.of_model("trained_by_part") or ())
 
+    @property
+    def comparable(self) -> bool:
+        """Whether the tasks and prompts of all training steps are drawn alike, so that their success can be compared."""
+        return (
+            self.class_of("curriculum") in ("Uniform", "")
+            and self.class_of("environment") in SINGLE
+            and not self.config.get("reasoning")
+        )
+
     @cached_property
     def success(self) -> "Trend | None":
-        """Verified success over the run, in training if the run trains."""
+        """Verified success over the run, in training if the run trains. None if its tasks change."""
+        if self.step_counts and not self.comparable:
+            return None
         return trend(self.series, lambda one: one.group_success)
+
+    @cached_property
+    def power(self) -> "Power | None":
+        """The power of the held-out comparison. None if success was not measured twice."""
+        name = next((name for name in PASS_RATES if name in self.change), "")
+        found = self.change.get(name)
+        if not found:
+            return None
+        samples = self.number("evaluation.samples", 1) if name == "pass_at_1" else 1
+        return Power(int(found.get("n", 0)), samples, found["high"] - found["low"])
+
+    @property
+    def blind(self) -> bool:
+        """Whether the held-out tasks are too few to say anything about learning."""
+        return self.power is not None and self.power.blind
 
     @cached_property
     def outcome(self) -> tuple[str, str]:
         """(rose, fell, level or unknown, the change in words) of verified success, held out if it was measured, else in training."""
-        for metric in ("pass_at_1", "pass_at_1_greedy"):
+        for metric in PASS_RATES:
             if metric in self.change:
                 change = self.change[metric]
                 moved = "rose" if change["low"] > 0 else "fell" if change["high"] < 0 else "level"
@@ -377,8 +439,13 @@ class Finding:
     """One line, with the count."""
     why: str
     """What the numbers show."""
-    remedy: str
+    remedies: tuple[Remedy, ...]
+    """Options of the next run."""
+    advice: str
+    """What else to do."""
     weight: Weight
+    effect: float = 1.0
+    """Part of the learning that it costs, between 0 and 1."""
     onset: int = 0
     """The step of the first observation; 0: from the start."""
     samples: tuple[RolloutRow, ...] = ()
@@ -398,6 +465,8 @@ class Sign:
     """Completions that show it; a few are kept."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Numbers and words for the texts."""
+    effect: float | None = None
+    """Part of the learning that it costs. None: the share, or by the weight."""
 
 
 @dataclass(frozen=True)
@@ -408,7 +477,10 @@ class Cause:
     measure: Callable[[Evidence], Sign | None]
     title: str
     why: str
-    remedy: str
+    advice: str = ""
+    """What to do besides the remedies. It names no option, because a stage might refuse it."""
+    remedies: Callable[[Evidence], Mapping[str, Any]] = lambda seen: {}
+    """Proposed options with values computed from the run. Those that its stage refuses are left out."""
     levels: tuple[float, float] = (2.0, 2.0)
     """Least shares that block learning, and that slow it. 2 is never reached."""
     explains: tuple[str, ...] = ()
@@ -417,16 +489,27 @@ class Cause:
     """Reported only if no other cause from the start, or of the updates, was found."""
     later: int = BY_ITSELF
     """Rank among causes that began during a run: updates first, then their inputs, then their effects."""
+    by_outcome: bool = False
+    """Its evidence is a change of success, so that enough held-out tasks are needed."""
+    doubts: bool = False
+    """It makes a rise of success itself doubtful."""
 
     def find(self, seen: Evidence) -> Finding | None:
+        if self.by_outcome and seen.blind:
+            return None
         sign = self.measure(seen)
         weight = None if sign is None else weigh(sign, *self.levels)
         if sign is None or weight is None:
             return None
+        if seen.rose and not self.doubts:
+            # It did not block learning; a large share still costs a good part of it.
+            weight = Weight.HOLDS_BACK if weight is Weight.BLOCKS else Weight.NOTE
+        effect = sign.effect if sign.effect is not None else sign.share.value if sign.share.of else weight / Weight.BLOCKS
         facts = {"share": sign.share, **sign.facts, "option": _Options(seen)}
-        title, why, remedy = (" ".join(text.format_map(facts).split()) for text in (self.title, self.why, self.remedy))
+        title, why, advice = (" ".join(text.format_map(facts).split()) for text in (self.title, self.why, self.advice))
         begun = sign.onset if isinstance(sign.onset, int) else sign.onset(self.levels[1])
-        return Finding(self.name, title, why, remedy, weight, begun, some(sign.rows))
+        options = remedies(seen.config, self.remedies(seen))
+        return Finding(self.name, title, why, options, advice, weight, effect, begun, some(sign.rows))
 
 
 def weigh(sign: Sign, blocks: float, holds_back: float) -> Weight | None:

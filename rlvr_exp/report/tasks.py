@@ -52,6 +52,11 @@ def load_task_index(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, Task
     noted = run_dir / INDEX
     if noted.is_file():
         return {task: TaskInfo(**known) for task, known in json.loads(noted.read_text(encoding="utf-8")).items()}
+    return look_up(run_dir, prompts)
+
+
+def look_up(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, TaskInfo]:
+    """The tasks of the run's data with these prompts, by id; none if the data cannot be read."""
     if not prompts or not (run_dir / "config.yaml").is_file():
         return {}
     try:

@@ -148,7 +148,7 @@ SICK = {
     ),
     "pay for the form": ("reward_blind", World(change=lambda row: {"reward": float(row.bucket != "parse"), "terms": {}})),
     "pay by dice": ("reward_noise", World(change=dice)),
-    "pass from the start": ("dead_solved", World(change=easy)),
+    "pass from the start": ("dead_solved", World(change=easy, garbled=easy)),
     "all but a norm frozen": ("untrained", World(manifest={"model": {"trained": 128, "total": 10**6}})),
     "narrow clipping": (
         "clip_range",

@@ -91,11 +91,16 @@ def _gap_opens(seen: Evidence) -> Sign | None:
     return Sign(weight=Weight.HOLDS_BACK, onset=gap[third][0], rows=rows, facts=facts)
 
 
+def _stronger_tests(seen: Evidence) -> Mapping[str, Any]:
+    """Twice the test sets, a larger archive of mistakes, and a reward for caught mistakes."""
+    twice = {f"environment.{name}": 2 * int(seen.number(f"environment.{name}")) for name in ("tests", "book")}
+    return {**twice, "environment.reward": "gated"}
+
+
 CAUSES = (
     Cause("gap_opens", _gap_opens,
         "Diverging tests: the gap to the hidden tests grew from {gap.first:.3f} to {gap.last:.3f}",
         "Programs pass more of the tester's valid tests than of the hidden tests. The tests are weak, or solver and tester "
         "collude. {validity:.0%} of the tests are valid.",
-        "Use more test sets (environment.tests), a larger archive of mistakes (environment.book), more tester steps "
-        "(schedule.learn=[tester] for a while), or a reward for caught mistakes (environment.reward=gated).", later=4),
+        "Let the tester learn alone for a while.", _stronger_tests, later=4),
 )  # fmt: skip

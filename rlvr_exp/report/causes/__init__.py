@@ -12,6 +12,6 @@ from rlvr_exp.report.causes.verdicts import CONTRADICTION, NONE_PASS, OF_GOLDS, 
 
 _OF_DOMAINS = (cause for one in domains().values() for path in one.causes for cause in load(path))
 CAUSES = (
-    *OF_TASKS, *OF_GOLDS, *OF_DRAWS, CONTRADICTION, ONE_ANSWER_PASSES, ODD_PASSES, *OF_ANSWERS, *OF_VERDICTS, OTHER_TASKS,
+    *OF_TASKS, *OF_GOLDS, *OF_DRAWS, CONTRADICTION, ONE_ANSWER_PASSES, ODD_PASSES, *OF_ANSWERS, *OF_VERDICTS, *OTHER_TASKS,
     NONE_PASS, *OF_REWARDS, *_OF_DOMAINS, *OF_UPDATES, *OF_OUTCOME, *NOTES,
 )  # fmt: skip

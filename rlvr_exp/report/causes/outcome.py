@@ -8,28 +8,81 @@ from operator import methodcaller
 from statistics import fmean, linear_regression
 from typing import Any
 
-from rlvr_exp.config.suited import extremes, far_rate
-from rlvr_exp.report.evidence import Cause, Evidence, Share, Sign, Weight, halfway, in_points, late, middle, share
+from rlvr_exp.core.statistics import t_interval
+from rlvr_exp.report.causes.proposals import (
+    all_data,
+    better_values,
+    checked_answers,
+    fewer_steps,
+    fixed,
+    harder_kl,
+    larger_batch,
+    lower_rate,
+    more_steps,
+    quicker_verdicts,
+    signal,
+    together,
+)
+from rlvr_exp.report.data import StepCounts
+from rlvr_exp.report.evidence import (
+    PASS_RATES,
+    Cause,
+    Evidence,
+    Share,
+    Sign,
+    Weight,
+    halfway,
+    in_points,
+    late,
+    middle,
+    share,
+)
 
 GAP = 0.05
 """Part of success by which training must have risen more than the held-out tasks, beyond both intervals."""
+REPEATED = 3
+"""Groups for each training task from which on a policy can have learned the tasks themselves."""
+NOISY_VALUES = -0.2
+"""A share of explained variance that is worse than no baseline."""
 UNTAUGHT, LEARNED = 0.4, 1.0
 """Share of answers without a program after supervised steps that is not yet a policy; the loss, in nats a token, of one that
 knows its texts."""
 
 
 def _overfit(seen: Evidence) -> Sign | None:
-    change = next((seen.change[name] for name in ("pass_at_1", "pass_at_1_greedy") if name in seen.change), None)
-    training = seen.success if seen.step_counts else None
-    if change is None or training is None or not training.low > 0 or training.low - change["high"] <= GAP:
+    """The same training tasks are solved more often at the end, and the held-out tasks are not."""
+    change = next((seen.change[name] for name in PASS_RATES if name in seen.change), None)
+    if change is None or not seen.comparable:
         return None
+    groups = sum(one.groups for one in seen.step_counts)
     tasks = {task for one in seen.step_counts for task in one.tasks}
-    facts = {
-        "training": training, "rise": 100 * training.rise, "tasks": len(tasks),
-        "groups": sum(one.groups for one in seen.step_counts), "change": in_points(change),
-    }  # fmt: skip
+    rises = _rises_by_task(seen.step_counts)
+    if len(rises) < 2 or groups < REPEATED * len(tasks):
+        return None
+    rise = t_interval(rises)
+    if not rise.low > 0 or rise.low - change["high"] <= GAP:
+        return None
+    facts = {"rise": 100 * rise.value, "tasks": len(tasks), "groups": groups, "change": in_points(change)}
     begun = halfway(seen.step_counts, lambda one: one.group_success)
-    return Sign(weight=Weight.HOLDS_BACK, onset=begun, rows=seen.failed(), facts=facts)
+    effect = 1 - max(0.0, change["value"]) / rise.value
+    return Sign(weight=Weight.HOLDS_BACK, effect=effect, onset=begun, rows=seen.failed(), facts=facts)
+
+
+def _rises_by_task(steps: Sequence[StepCounts]) -> list[float]:
+    """By how much the success of each task rose from the first to the last third of the steps, if it was sampled in both."""
+    third = max(1, len(steps) // 3)
+    ends = [_by_task(part) for part in (steps[:third], steps[-third:])]
+    return [ends[1][task] - ends[0][task] for task in ends[0].keys() & ends[1].keys()]
+
+
+def _by_task(steps: Sequence[StepCounts]) -> dict[str, float]:
+    counts: dict[str, list[int]] = {}
+    for one in steps:
+        for task, (passed, judged) in one.tasks.items():
+            count = counts.setdefault(task, [0, 0])
+            count[0] += passed
+            count[1] += judged
+    return {task: passed / judged for task, (passed, judged) in counts.items() if judged}
 
 
 def _sharpened(seen: Evidence) -> Sign | None:
@@ -60,11 +113,12 @@ def _untaught(seen: Evidence) -> Sign | None:
 
 
 def _values(seen: Evidence) -> Sign | None:
+    """With the values as a baseline, advantages are noisier than without any."""
     points = late(seen.column("value/explained_variance"))
-    none = Share(sum(value <= 0 for _, value in points), len(points))
-    if none.low <= 0.5 or seen.rose:
+    worse = Share(sum(value < NOISY_VALUES for _, value in points), len(points))
+    if worse.low <= 0.5 or seen.rose:
         return None
-    return Sign(none, Weight.HOLDS_BACK, facts={"most": max(value for _, value in points)})
+    return Sign(worse, Weight.HOLDS_BACK, facts={"most": max(value for _, value in points)})
 
 
 def _worse(seen: Evidence) -> Sign | None:
@@ -88,52 +142,33 @@ def _worse(seen: Evidence) -> Sign | None:
     return Sign(weight=Weight.HOLDS_BACK, onset=seen.steps, rows=seen.failed(), facts=facts)
 
 
-def _unusual(seen: Evidence) -> Sign | None:
-    """An unusual option of a run that did not learn, if no other cause was found."""
-    if not seen.trains or not seen.steps or seen.rose:
-        return None
-    found = list(extremes(lambda node, name: seen.option(f"{node}.{name}")))
-    if seen.by_adam and seen.of_model("total"):
-        found += far_rate(float(seen.option("optimizer.lr", 0.0)), seen.of_model("total"), seen.imitates, seen.adapts)
-    return Sign(weight=Weight.HOLDS_BACK, facts={"first": found[0], "all": "; ".join(found)}) if found else None
-
-
 OF_OUTCOME = (
     Cause("overfit", _overfit,
-        "Overfitting: success rose by {rise:.0f} points in training and by {change} on held-out tasks",
-        "Training success went from {training.first:.1%} to {training.last:.1%}. {groups:,} groups sampled {tasks:,} "
-        "different tasks. The policy learned these tasks, or the differences between the splits.",
-        "Use more varied training tasks (data.limit, data.path), fewer steps (run.select stops at the best step on its own "
-        "tasks), or a held-out split like the training split.",
-        explains=("few_tasks", "worse", "dead_solved")),
+        "Overfitting: success rose by {rise:.0f} points on repeated training tasks and by {change} on held-out tasks",
+        "{groups:,} groups sampled {tasks:,} different tasks. The policy learned these tasks.",
+        "Use more varied training tasks.", together(all_data, fewer_steps),
+        explains=("few_tasks", "worse", "dead_solved"), by_outcome=True),
     Cause("sharpening", _sharpened,
         "Sharpening: pass@1 changed by {one}, pass@{k} by {many}",
         "The policy repeats answers that it already knew and has lost other correct answers. It solves fewer tasks in {k} "
         "attempts. {entropy}",
-        "Methods with groups: set algorithm.entropy_target near the initial entropy, or algorithm.pass_k above 1. All "
-        "methods: use fewer steps, a lower optimizer.lr, algorithm.kl_coef, a small algorithm.entropy_coef, a larger "
-        "algorithm.clip_high, rarely solved tasks (algorithm.zero_variance=resample), or run.select.metric with pass@{k}."),
+        remedies=together(
+            fixed(algorithm__entropy_target=0.75, algorithm__entropy_unit="start", algorithm__pass_k=4), signal, fewer_steps
+        ), by_outcome=True),
     Cause("untaught", _untaught,
         "Too few steps: after {steps} steps {share} held-out answers contain no program",
         "The loss fell from {first:.3g} to {last:.3g}. The policy is still learning the language.",
-        "Use more algorithm.max_steps, or a policy that knows the language (model.path, model.name).",
+        "Or use a policy that knows the language.", more_steps,
         explains=("parse", "truncation", "random_policy", "exploding", "none_pass")),
     Cause("values", _values,
-        "The value function explains nothing: at most {most:.2g} of the variance of returns in {share} rows",
-        "Without a useful baseline, differences between tasks hide differences between answers.",
-        "Use a higher rate or weight for the values (algorithm.value_coef, now {option[algorithm.value_coef]}), more "
-        "steps, or an algorithm with a group baseline (algorithm=grpo).", alone=True),
+        "Wrong values: the value function explains at most {most:.2g} of the variance of returns in {share} rows",
+        "A negative share means that the baseline adds noise to the advantages.",
+        "Or use an algorithm with a group baseline (+stage=grpo).", better_values, alone=True),
     Cause("worse", _worse,
         "Updates make the policy worse: {outcome}",
-        "No other cause was found. The rewards are correct, and the steps are too large for the information in the "
-        "samples. {parts}",
-        "Use a lower optimizer.lr (now {option[optimizer.lr]}), more tasks per step (algorithm.prompts_per_step), a KL "
-        "penalty (algorithm.kl_coef), or run.select to keep the best checkpoint. Read the answers that failed after.",
-        alone=True, later=5),
-    Cause("unusual", _unusual,
-        "Unusual option: {first}",
-        "The run did not learn, and no other cause was found: {all}.",
-        "Try usual values, one option at a time.", alone=True),
+        "No other cause was found. {parts}",
+        "Read the answers that failed after training, and check reference answers and tests with +stage=validate.",
+        together(lower_rate, larger_batch, harder_kl, checked_answers), alone=True, later=5, by_outcome=True),
 )  # fmt: skip
 
 
@@ -222,14 +257,12 @@ NOTES = (
         "See the message of that step in log.txt."),
     Cause("slow_verifier", _slow_verifier,
         "Slow verifier: in {slow} rows waiting for verdicts takes more than half of the step",
-        "{part:.0%} of a step in the last third of the run.",
-        "Use more sandbox.workers, lower limits for candidates that hang (sandbox.cpu_s), or cache.enabled=true."),
+        "{part:.0%} of a step in the last third of the run.", remedies=quicker_verdicts),
     Cause("short", _short,
         "Short run: {steps} steps",
-        "A policy changes little in few steps, and the success of one step depends on its tasks.",
-        "Raise algorithm.max_steps."),
+        "A policy changes little in few steps, and the success of one step depends on its tasks.", remedies=more_steps),
     Cause("few_tasks", _few_tasks,
         "Few tasks: {groups:,} groups sampled {tasks} different tasks",
         "Success in training says little about other tasks. See the held-out rates.",
-        "Use more data (data.limit, data.path)."),
+        "Use more data.", all_data),
 )  # fmt: skip

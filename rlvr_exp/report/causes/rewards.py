@@ -7,6 +7,7 @@ from statistics import fmean
 
 from rlvr_exp.config.algorithm import EQUAL_REWARDS
 from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.report.causes.proposals import easier, fixed, larger_groups, signal, simple_reward, together
 from rlvr_exp.report.data import StepCounts
 from rlvr_exp.report.evidence import (
     Cause,
@@ -35,17 +36,13 @@ JITTER = 0.1
 """Part of the value of a pass by which equal answers may be paid differently: less than that drowns nothing."""
 ONE_ANSWER, TASKS, ODD = 0.6, 5, 0.05
 """Share of the passes that a single text has, over several tasks, to be suspicious; of passes that missed cases."""
+MANY_SAMPLES = 64
+"""Samples that can show a common sign of advantages."""
 SOLVED = 0.9
 """Share of passes, by the low end, from the first step on, that leaves nothing to learn."""
-READS_VERDICT = "Check the weights of reward.terms and reward.normalizer. A custom reward must read the verdict."
-HARDER = (
-    "Use harder tasks. Tasks that are not always solved still teach (algorithm.zero_variance=resample). If all answers "
-    "pass from the first step, check the verifier with +stage=validate."
-)
-EASIER = (
-    "Use easier tasks (curriculum=staged, data.path), larger groups (algorithm.group_size, now "
-    "{option[algorithm.group_size]}), supervised steps first (+stage=sft), or a reward that distinguishes failures."
-)
+READS_VERDICT = "Or check the weights of the reward's terms. A custom reward must read the verdict."
+HARDER = "Use harder tasks. If all answers pass from the first step, check the verifier with +stage=validate."
+EASIER = "Use easier tasks, imitate answers first (+stage=sft), or use a reward that distinguishes failures."
 
 
 def _not_finite(seen: Evidence) -> Sign | None:
@@ -119,6 +116,8 @@ def _noisy(seen: Evidence) -> Sign | None:
 
 def _rises_alone(seen: Evidence) -> Sign | None:
     """The reward rises and success does not."""
+    if not seen.comparable:
+        return None
     reward, success = (trend(seen.step_counts, read) for read in (_rewards, _successes))
     if reward is None or success is None or not reward.rose or success.rise > success.error:
         return None
@@ -257,6 +256,22 @@ def _advantages(seen: Evidence) -> Sign:
     return Sign(found, rows=live[0] if live else (), facts={"what": what})
 
 
+def _one_sign(seen: Evidence) -> Sign | None:
+    """All advantages are positive, or all negative, right and wrong answers alike."""
+    if not math.isnan(seen.ends("distill/taught")[1]) or seen.class_of("algorithm") == "SSD":
+        return None
+    rows = [row for row in seen.rollouts if row.advantage and not row.waited]
+    positive = Share(sum(row.advantage > 0 for row in rows), len(rows))
+    negative = Share(len(rows) - positive.count, len(rows))
+    found = max(positive, negative, key=lambda one: one.count)
+    # Positive ones of right answers alone are imitation of what passed.
+    misled = sum(row.completion.correct is (found is negative) for row in rows)
+    if len(rows) < MANY_SAMPLES or misled < len(rows) / 10:
+        return None
+    sign, effect = ("positive", "more") if found is positive else ("negative", "less")
+    return Sign(found, rows=rows, facts={"sign": sign, "effect": effect})
+
+
 def _moves_oppositely(rows: Sequence[RolloutRow]) -> bool:
     """Reward and advantage move oppositely within a group."""
     mean = fmean(row.reward or 0.0 for row in rows)
@@ -286,64 +301,70 @@ ONE_ANSWER_PASSES = Cause("one_answer", _one_answer,
     "Different tasks need different answers. A text that passes nearly all of them exploits a hole in the verifier, or "
     "the tasks are all the same.",
     "Judge the text by hand (+stage=verify). Run +stage=validate, whose trivial programs must not pass.",
-    later=3)  # fmt: skip
+    explains=("dead_solved", "other_tasks"), later=3, doubts=True)  # fmt: skip
 ODD_PASSES = Cause("one_answer", _odd_passes,
     "Possible reward hacking: {share} passes are empty or failed some of their cases",
     "A pass requires all cases.",
-    "Verify the samples by hand (+stage=verify), and check the verifier.", later=3)  # fmt: skip
-CAP = "Read the failed samples with the highest reward, remove or cap the responsible term, and let passing outweigh all other terms."
+    "Verify the samples by hand (+stage=verify), and check the verifier.", later=3, doubts=True)  # fmt: skip
+CAP = "Read the failed samples with the highest reward. Passing must outweigh all other terms."
 
 OF_REWARDS = (
     Cause("reward_not_finite", _not_finite,
         "Non-finite rewards, first in step {first}",
         "{rows} rows have no mean reward, and {skipped:.0f} updates were skipped for this reason.",
-        "Check the reward terms in the rollouts of that step.", later=1),
+        "Check the reward terms in the rollouts of that step.", simple_reward, later=1),
     Cause("constant_reward", _same_pay(blind=False),
         "Constant reward: {fact}",
         "The verifier distinguishes the answers and the reward does not, so no correct answer is better than a wrong one.",
-        READS_VERDICT, explains=("dead_solved", "dead_failed", "kl_holds")),
+        READS_VERDICT, simple_reward, explains=("dead_solved", "dead_failed", "kl_holds", "unmoved", "no_gradient")),
     Cause("reward_blind", _same_pay(blind=True),
         "The reward does not distinguish correct from wrong answers: {fact}",
         "The verifier distinguishes the answers and the reward does not, so no correct answer is better than a wrong one.",
-        READS_VERDICT),
+        READS_VERDICT, simple_reward, explains=("reward_hacking", "dead_solved", "dead_failed")),
     Cause("reward_inverted", _reversed,
         "Inverted reward: in {share} groups every wrong answer earns more than every correct one",
         "The policy learns wrong answers.",
-        "Change the sign of the term that rewards wrong answers. Passing must outweigh all other terms.",
-        explains=("reward_hacking",)),
+        "Or change the sign of the term that rewards wrong answers. Passing must outweigh all other terms.", simple_reward,
+        explains=("reward_hacking", "exploding", "worse")),
     Cause("reward_noise", _noisy,
         "Noisy reward: {share} repeated answers with the same verdict have different rewards",
         "The same text with the same verdict earns more one time than another, so the policy learns from chance.",
-        "Look for random numbers, times and state in the reward terms.",
-        (0.4, 0.1), explains=("reward_hacking",)),
+        "Or look for random numbers, times and state in the reward's terms.",
+        simple_reward, (0.4, 0.1), explains=("reward_hacking", "reward_inverted", "worse")),
     Cause("reward_hacking", _rises_alone,
         "Possible reward hacking: the reward rises and verified success does not",
         "Reward went from {reward.first:.3g} to {reward.last:.3g}, verified success from {success.first:.1%} to "
         "{success.last:.1%}. {terms}",
-        CAP, later=4),
+        CAP, simple_reward, later=4),
     Cause("reward_hacking", _out_earned,
         "Possible reward hacking: wrong answers earn at least as much as correct ones in {share} groups",
         "In these groups with correct and wrong answers, the mean reward of wrong answers is at least as high.",
-        CAP, later=4),
+        CAP, simple_reward, explains=("worse",), later=4),
     Cause("dead_failed", _dead(solved=False),
         "Dead groups: in {share} groups of {size} all answers fail with the same reward",
         "A group with equal rewards has no advantage: {dead} groups. {few}",
-        EASIER),
+        EASIER, together(larger_groups, signal, easier), explains=("few_mixed",)),
     Cause("dead_solved", _dead(solved=True),
         "Dead groups: in {share} groups of {size} all answers pass",
         "A group with equal rewards has no advantage: {dead} groups. {few}",
-        HARDER),
+        HARDER, together(signal, larger_groups), explains=("few_mixed",)),
     Cause("dead_solved", _solved_before,
         "Nothing left to learn: {first} completions of the first step and {last} of the last steps pass",
         "Almost every group has equal rewards.",
-        HARDER, (2.0, SOLVED)),
+        HARDER, signal, (2.0, SOLVED)),
     Cause("few_mixed", _few_mixed,
         "Few mixed groups: {share} groups contain only correct or only wrong answers",
         "The policy can learn to pass in {mixed} groups only, and {passed} completions pass. In the other groups, rewards "
         "differ for another reason.",
-        EASIER, (2.0, 0.8), alone=True),
+        EASIER, together(larger_groups, easier), (2.0, 0.8), alone=True),
     Cause("advantages", _advantages,
         "Advantages {what} in {share} groups with different rewards",
         "The update does not follow the reward.",
-        "Check the algorithm's advantages and algorithm.advantage_scale.", (0.5, 0.3)),
+        "Check the algorithm's advantages.", fixed(algorithm__advantage_scale="batch"), (0.5, 0.3)),
+    Cause("advantages", _one_sign,
+        "Advantages have one sign: {share} samples with an advantage have a {sign} one",
+        "Updates make right and wrong answers {effect} probable alike, so most of an update is noise.",
+        "Subtract a baseline from the rewards.",
+        fixed(algorithm__baseline="group", algorithm__whiten_advantages=True, algorithm__positive_weight=1.0),
+        (0.98, 0.95)),
 )  # fmt: skip

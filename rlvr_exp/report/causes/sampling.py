@@ -2,13 +2,25 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import methodcaller
 from statistics import fmean
 from typing import Any
 
 from rlvr_exp.core.statistics import difference_error
 from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.report.causes.proposals import (
+    all_data,
+    checked_answers,
+    easier,
+    fixed,
+    longer_answers,
+    longer_prompts,
+    lower_rate,
+    no_stop,
+    own_distribution,
+    together,
+)
 from rlvr_exp.report.causes.verdicts import SOLVES, is_program
 from rlvr_exp.report.data import is_empty
 from rlvr_exp.report.evidence import LEAST, OFF, Cause, Counted, Evidence, Share, Sign, Weight, beginning, share, weigh
@@ -17,16 +29,13 @@ SHORTEST = 20
 """Characters of a reference answer that a prompt does not contain by chance."""
 PAIR = 2
 """Least number of prompts in both splits that is not chance, and least number of training tasks."""
-APART, EASY, NEVER = 0.5, 0.3, 0.02
-"""The tasks differ in kind if success in training is below this part of held-out success at the same weights, or above EASY with
-held-out success below NEVER."""
+APART, NEVER = 0.55, 0.02
+"""The tasks differ if one success rate is below this part of the other at the same weights. Below NEVER nothing can be learned."""
 FEW = 8
 """Least number of groups for a success rate."""
 TWICE = re.compile(r"(<\|\w+\|>|\[INST\]|<s>|<start_of_turn>)(\w*\s*)\1\2")
 """A mark of a chat template, and the role after it, twice in a row."""
-TOO_LONG = (
-    "Raise model.max_prompt_tokens (now {option[model.max_prompt_tokens]}), or shorten the prompts (data.prompt)."
-)
+TOO_LONG = "Or shorten the prompts."
 
 
 def _leaked(seen: Evidence) -> Sign:
@@ -89,83 +98,99 @@ def _too_long(seen: Evidence) -> list[RolloutRow]:
     return [row for row in seen.measured if row.verdict.bucket == "prompt_too_long"]
 
 
-def _other_tasks(seen: Evidence) -> Sign | None:
+def _other_tasks(harder: bool) -> Callable[[Evidence], Sign | None]:
     """Success in the first steps against that of the same policy, sampled alike, on the held-out tasks."""
-    if seen.before is None or seen.drawn_otherwise or seen.before.met("prompt_too_long"):
-        return None
-    steps = beginning(seen.step_counts, "groups")
-    training, held_out = [value for one in steps for value in one.group_success], seen.before.group_success
-    if min(len(training), len(held_out)) < FEW:
-        return None
-    here, there, start = fmean(training), fmean(held_out), fmean(steps[0].group_success or training)
-    harder = max(here, start) < APART * there
-    if not harder and not (there < NEVER and min(here, start) > EASY):
-        return None
-    if abs(here - there) < 3 * difference_error(training, held_out):
-        return None
-    return Sign(
-        weight=Weight.BLOCKS if here < NEVER else Weight.HOLDS_BACK,
-        rows=[row for row in seen.rollouts if row.completion.correct is not harder],
-        facts={
-            "training": here, "held_out": there, "kind": "harder" if harder else "easier", "groups": len(training),
-            "tasks": len(held_out),
-        },
-    )  # fmt: skip
+
+    def measure(seen: Evidence) -> Sign | None:
+        before = seen.before
+        if before is None or not seen.comparable or seen.drawn_otherwise or before.met("prompt_too_long"):
+            return None
+        steps = beginning(seen.step_counts, "groups")
+        training, held_out = [value for one in steps for value in one.group_success], before.group_success
+        if min(len(training), len(held_out)) < FEW:
+            return None
+        here, there = fmean(training), fmean(held_out)
+        low, high = sorted((here, there))
+        if harder is not (here < there) or low >= APART * high or high - low < 3 * difference_error(training, held_out):
+            return None
+        facts = {"training": here, "held_out": there, "groups": len(training), "tasks": len(held_out)}
+        rows = [row for row in seen.rollouts if row.completion.correct is not harder]
+        weight = Weight.BLOCKS if here < NEVER else Weight.HOLDS_BACK
+        return Sign(weight=weight, effect=1 - low / high, rows=rows, facts=facts)
+
+    return measure
 
 
 OF_TASKS = (
     Cause("template", _doubled,
         "Duplicate chat template: {share} prompts contain a template mark twice in a row",
         "The data already contains a chat template, and the tokenizer adds another. The policy has never seen such text.",
-        "Use data without a template, or set model.chat_template=never.",
+        "Or use data without a template.", fixed(model__chat_template="never"),
         (0.5, 0.2), explains=("parse", "none_pass", "dead_failed", "truncation", "no_end")),
     Cause("leak", _leaked,
         "Leaked answers: the prompts of {share} tasks contain the reference answer",
         "The policy can copy the answer, so success says nothing about tasks without it.",
-        "Check the prompt format (data=..., including shots), and remove the answer.", (0.5, 0.2)),
+        "Remove the answer from the prompts, shots included.", fixed(data__prompt__shots=0), (0.5, 0.2), doubts=True),
     Cause("duplicates", _alike,
         "Duplicate prompts: {share} training tasks have the same prompt as another task",
         "The {tasks:,} tasks have only {prompts:,} different prompts, so each step samples the same prompt many times.",
         "Remove duplicates from the data, or check whether the prompt omits the part that distinguishes its tasks.",
-        (0.8, 0.3), explains=("one_answer", "overfit", "trained_on_held_out")),
+        levels=(0.8, 0.3), explains=("one_answer", "overfit", "trained_on_held_out", "other_tasks")),
     Cause("duplicates", _one_task,
         "Single training task: all {groups:,} groups sample the same task",
         "The policy learns the answer to this task. Success in training says nothing about other tasks.",
-        "Use more data (data.limit, data.path). The manifest has the number of training tasks.",
-        (0.8, 0.5), explains=("one_answer", "overfit", "dead_solved", "dead_failed", "entropy_collapse", "few_tasks")),
+        "Use more data. The manifest has the number of training tasks.", all_data,
+        (0.8, 0.5), explains=(
+            "one_answer", "overfit", "dead_solved", "dead_failed", "entropy_collapse", "few_tasks", "other_tasks",
+        )),
     Cause("trained_on_held_out", _copied,
         "Contaminated held-out split: {share} held-out prompts are also training prompts",
         "Both splits contain the same tasks under different names, so held-out success also measures memorization.",
-        "Remove shared tasks from one split (data.path, evaluation.split). Compare prompts, not names.", (0.5, 0.02)),
+        "Remove shared tasks from one split. Compare prompts, not names.", fixed(evaluation__split="test"),
+        (0.5, 0.02), doubts=True),
     Cause("prompts_too_long", _left_out,
         "Prompts too long: {share} training tasks are left out",
         "The policy trains on the {kept:,} tasks with the shortest prompts. In evaluations, the other tasks fail with "
         "prompt_too_long.",
-        TOO_LONG, (0.9, 0.5)),
+        TOO_LONG, longer_prompts, (0.9, 0.5)),
     Cause("prompts_too_long", _held_out_too_long,
         "Prompts too long: {share} held-out answers failed with prompt_too_long",
         "The policy never sees these tasks. They count as failed before and after training, which limits the rates.",
-        TOO_LONG, (0.9, 0.1)),
+        TOO_LONG, longer_prompts, (0.9, 0.1)),
 )  # fmt: skip
 
-OTHER_TASKS = Cause("other_tasks", _other_tasks,
-    "Training tasks are far {kind} than held-out tasks: {training:.0%} pass in the first steps, {held_out:.0%} held out",
+SAME_POLICY = (
     "The same weights and sampling options answered {groups} training groups and {tasks} held-out tasks. The tasks "
-    "differ, or the criterion for their answers does.",
-    "Use training tasks like the held-out ones (data=..., data.path, curriculum). Check the reference answers of the "
-    "training tasks with +stage=validate.", explains=("none_pass", "dead_failed"))  # fmt: skip
+    "differ, or the criterion for their answers does."
+)
+OTHER_TASKS = (
+    Cause("other_tasks", _other_tasks(harder=True),
+        "Training tasks are far harder than held-out tasks: {training:.0%} pass in the first steps, {held_out:.0%} held out",
+        SAME_POLICY,
+        "Check the reference answers of the training tasks with +stage=validate, or train on tasks like the held-out ones.",
+        together(checked_answers, easier), explains=("none_pass", "dead_failed", "few_mixed", "reward_hacking")),
+    Cause("other_tasks", _other_tasks(harder=False),
+        "Training tests are weaker than held-out tests: {training:.0%} pass in the first steps, {held_out:.0%} held out",
+        SAME_POLICY,
+        "Read passed training answers: tests that pass wrong answers teach them. +stage=validate counts wrong programs "
+        "that pass. Otherwise train on tasks like the held-out ones.", checked_answers, explains=("dead_solved", "overfit")),
+)  # fmt: skip
 
 
 ONE_TEXT = (0.85, 0.7)
 """(blocks, holds back): share of groups whose completions are one text."""
+CUT = 0.5
+"""Answers that a stop text cuts pass less than this part as often as the others."""
 SURE, FALLEN = 0.02, 0.1
 """A collapse has an entropy per token below SURE nats, and below this part of the first value."""
 OPEN = 1.5
 """With a higher entropy per completion, in nats, groups of equal samples are not chance."""
 WORSE = 0.5
 """Sampling is the cause if success under one setting is below this part of the other at the same weights."""
-HOT = 1.5
-"""A temperature above those in common use."""
+HOT, COLD, NUCLEUS = 1.5, 0.5, 0.7
+"""Temperatures above and below those in common use, and a share of the probability below those in common use."""
+ENDS = ("\n```", "\n\n\n", "\n\n")
+"""Texts that may follow a complete answer."""
 RANDOM = 5.0
 """Entropy of a token, in nats, of a policy that has learned no text."""
 COMPLETE = 0.8
@@ -175,18 +200,17 @@ LONGER = 2
 
 
 def _cut_by_stop(seen: Evidence) -> Sign | None:
-    """Answers end at a stop text, and none of those passes."""
+    """Answers end at a stop text, and pass far more seldom than the others, or never."""
     rows, texts = seen.rollouts, tuple(filter(None, seen.option("algorithm.stop", []) or []))
     # A completion with such a text has ended there, wherever in its last token the text is.
     ended = [row for row in rows if any(text in row.completion.text for text in texts)]
-    passed, unread = (
-        Share(sum(holds(row) for row in ended), len(ended))
-        for holds in (lambda row: row.completion.correct, lambda row: row.verdict.bucket == "parse")
-    )
-    if passed.high > SOLVES:
+    rest = [row for row in rows if not any(text in row.completion.text for text in texts)]
+    passed, others = (Share(sum(row.completion.correct for row in part), len(part)) for part in (ended, rest))
+    unread = Share(sum(row.verdict.bucket == "parse" for row in ended), len(ended))
+    if passed.high > max(SOLVES, CUT * others.low):
         return None
     found = Share(len(ended), len(rows))
-    weight = weigh(Sign(found), 0.8 if unread.value > 0.5 else 2.0, 0.4)
+    weight = weigh(Sign(found), 0.8 if unread.value > 0.5 else 2.0, 0.1)
     return Sign(found, weight, rows=ended, facts={"passed": passed, "unread": unread}) if weight else None
 
 
@@ -195,7 +219,8 @@ def _random(seen: Evidence) -> Sign | None:
     first, _ = seen.ends("entropy")
     if seen.before is None or not first >= RANDOM or seen.number("algorithm.temperature", 1.0) >= HOT:
         return None
-    found = share([seen.before], methodcaller("unread", "parse", "truncated"))
+    first_answers = [seen.before, *beginning(seen.step_counts)]
+    found = share(first_answers, methodcaller("unread", "parse", "truncated"))
     scratch = "Its initial weights are random: model.from_scratch=true." if seen.option("model.from_scratch") else ""
     return Sign(found, rows=seen.failed(), facts={"entropy": first, "scratch": scratch})
 
@@ -230,6 +255,20 @@ def _hot(seen: Evidence) -> Sign | None:
     return Sign(found, rows=seen.failed(), facts=_verdicts(seen))
 
 
+def _too_narrow(seen: Evidence) -> Sign | None:
+    """A temperature or a filter leaves one text in most groups, from the first step on."""
+    drawn = {name: seen.option(f"algorithm.{name}", off) for name, off in list(OFF.items())[:4]}
+    narrow = {
+        "temperature": drawn["temperature"] < COLD, "top_p": drawn["top_p"] < NUCLEUS, "min_p": drawn["min_p"] > 0.2,
+        "top_k": 0 < drawn["top_k"] <= 3,
+    }  # fmt: skip
+    options = ", ".join(f"algorithm.{name}={drawn[name]}" for name, is_narrow in narrow.items() if is_narrow)
+    if not options:
+        return None
+    sign = _one_text(seen)
+    return Sign(sign.share, rows=sign.rows, facts={"options": options})
+
+
 def _verdicts(seen: Evidence) -> Mapping[str, Any]:
     met = sum((Counter(one.verdicts) for one in beginning(seen.step_counts)), Counter[str]())
     return {"verdicts": ", ".join(f"{name} {count:,}" for name, count in met.most_common(4))}
@@ -248,6 +287,13 @@ def _endless(seen: Evidence) -> Sign | None:
 def _is_complete(row: RolloutRow, seen: Evidence) -> bool:
     text, gold = row.completion.text, seen.golds.get(row.completion.task.id, "")
     return is_program(text) or bool(gold.strip() and len(text) >= LONGER * len(gold))
+
+
+def ending(seen: Evidence) -> Mapping[str, Any]:
+    """The text that follows most complete answers."""
+    cut = [row.completion.text for row in seen.samples if row.completion.truncated]
+    found = next((text for text in ENDS if sum(text in one for one in cut) > len(cut) / 2), "")
+    return {"algorithm.stop": [found], "evaluation.stop": [found]} if found else {}
 
 
 def _repeating(seen: Evidence) -> Sign | None:
@@ -277,12 +323,9 @@ def _collapsed(seen: Evidence) -> Sign | None:
     if weight is None and last < min(SURE, FALLEN * first) and (sign.share.value >= 0.5 or not sign.share.of):
         weight = Weight.HOLDS_BACK
         begun = next((step for step, value in points if value < min(SURE, FALLEN * first)), 0)
-    narrow = [name for name in list(OFF)[:4] if seen.option(f"algorithm.{name}", OFF[name]) != OFF[name]]
-    drawing = ", ".join(f"algorithm.{name}={seen.option(f'algorithm.{name}')}" for name in narrow)
     facts = {
         "same": f"in {sign.share} groups all completions have the same text" if sign.share.of else "low entropy",
         "entropy": seen.entropies,
-        "wider": f"Widen the sampling (now {drawing}). Otherwise: lower" if drawing else "Lower",
     }
     return Sign(sign.share, weight, begun, sign.rows, facts) if weight else None
 
@@ -291,51 +334,58 @@ OF_DRAWS = (
     Cause("stop", _cut_by_stop,
         "Stop text inside answers: {share} completions end at algorithm.stop={option[algorithm.stop]}",
         "Of these, {passed} pass and {unread} cannot be parsed as a program.",
-        "Remove the stop text, or use one that follows a complete answer."),
+        "Or use a stop text that follows a complete answer.", no_stop,
+        explains=("parse", "alike", "dead_failed", "other_tasks", "sampling", "none_pass")),
     Cause("random_policy", _random,
         "Nearly random policy: {entropy:.3g} nats per token before any update",
         "{share} answers before training contain no program, so no reward can distinguish them. {scratch}",
-        "Start from a policy that knows the language: model.path, model.name, or +stage=sft first. For a trained "
-        "checkpoint, check that weights and tokenizer match.", (0.8, 0.8)),
+        "Start from a policy that knows the language, or imitate answers first (+stage=sft). For a trained checkpoint, "
+        "check that weights and tokenizer match.", fixed(model__from_scratch=False, model__random_weights=False),
+        (0.8, 0.8), explains=("truncation", "parse", "no_end", "none_pass", "dead_failed", "unmoved")),
     Cause("sampling", _drawn_otherwise,
         "Different sampling in training and evaluation: {training:.0%} pass in training, {measured:.0%} in the evaluation "
         "before",
         "The weights are the same and the sampling options differ: {options}. First verdicts in training: {verdicts}.",
-        "Use similar sampling options for algorithm and evaluation. A temperature of 1 without filters samples the "
-        "policy's own distribution."),
+        "A temperature of 1 without filters samples the policy's own distribution.", own_distribution),
     Cause("sampling", _hot,
         "Nearly random sampling: algorithm.temperature={option[algorithm.temperature]}",
         "{share} completions of the first steps contain no program. First verdicts in training: {verdicts}.",
-        "Use a temperature near 1, which samples the policy's own distribution.", (0.4, 0.4)),
+        "A temperature of 1 samples the policy's own distribution.", own_distribution, (0.4, 0.4)),
+    Cause("sampling", _too_narrow,
+        "Too narrow sampling: in {share} groups all completions have the same text",
+        "{options} leaves the members of a group alike, and equal answers have equal rewards.",
+        "A temperature of 1 without filters samples the policy's own distribution.", own_distribution, (0.85, 0.5),
+        explains=("entropy_collapse", "repeats", "dead_failed", "dead_solved", "few_mixed")),
     Cause("empty", Counted(lambda one: one.empty, is_empty),
         "Empty answers: {share} completions",
         "The policy ends its answer immediately, so the verifier has nothing to judge.",
-        "Check the end-of-text token, model.chat_template and algorithm.stop={option[algorithm.stop]}. A stop text that "
-        "matches at once leaves an empty answer.", (0.8, 0.3)),
+        "Check the end-of-text token and the chat template. A stop text that matches at once leaves an empty answer.",
+        no_stop, (0.8, 0.3)),
     Cause("repeats", _repeating,
         "Repeated samples: in {share} groups all completions have the same text",
         "The policy's entropy is {entropy:.3g} nats per token over {length:.3g} tokens, so equal samples are not chance.",
-        "Check the sampler's seeds: each sample of a group needs its own random draw.",
-        ONE_TEXT, explains=("entropy_collapse",)),
+        "Check the sampler's seeds: each sample of a group needs its own random draw.", own_distribution,
+        ONE_TEXT, explains=("entropy_collapse", "dead_failed", "dead_solved")),
 )  # fmt: skip
 
 OF_ANSWERS = (
     Cause("entropy_collapse", _collapsed,
         "Entropy collapse: {same}",
         "If all answers to a prompt are equal, no answer is better than another and the policy learns nothing. {entropy}",
-        "{wider} optimizer.lr, algorithm.entropy_coef or algorithm.kl_coef above 0, a larger algorithm.clip_high. Resume "
-        "from a checkpoint before the collapse.", ONE_TEXT, explains=("dead_failed", "dead_solved")),
+        "Resume from a checkpoint before the collapse.",
+        together(own_distribution, lower_rate, fixed(algorithm__entropy_coef=0.003)), ONE_TEXT,
+        explains=("dead_failed", "dead_solved", "few_mixed")),
     Cause("no_end", _endless,
         "Missing end of text: {share} completions contain a complete answer and reached the limit of "
         "{option[model.max_completion_tokens]} tokens",
         "Of the examined completions, {done} contain a program, or more text than the reference answer. The policy "
         "writes its answer and never the end-of-text token.",
         "Check that the end-of-text token of tokenizer_config.json and generation_config.json is the one that the model "
-        "learned, and check model.chat_template. Or set a text that ends an answer (algorithm.stop, evaluation.stop).",
+        "learned, and check the chat template. Or stop at a text that ends an answer.", ending,
         (0.95, 0.9), explains=("truncation", "dead_failed", "none_pass")),
     Cause("truncation", Counted(lambda one: one.truncated, lambda row: row.completion.truncated),
         "Truncation: {share} completions reached the limit of {option[model.max_completion_tokens]} tokens",
         "A truncated answer is not judged and counts as failed.",
-        "Raise model.max_completion_tokens, or teach shorter answers first (+stage=sft). A policy that never ends its "
-        "answer lacks its end-of-text token.", (0.85, 0.25)),
+        "Or teach shorter answers first (+stage=sft). A policy that never ends its answer lacks its end-of-text token.",
+        longer_answers, (0.85, 0.25), explains=("dead_failed", "none_pass", "few_mixed", "other_tasks")),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import methodcaller
@@ -10,6 +10,20 @@ from statistics import fmean, median
 from typing import Any
 
 from rlvr_exp.config.suited import TOO_HIGH, usual_rate
+from rlvr_exp.report.causes.proposals import (
+    all_trained,
+    fixed,
+    harder_kl,
+    higher_rate,
+    lower_rate,
+    on_fresh_samples,
+    schedule,
+    softer_kl,
+    together,
+    unclipped,
+    usual,
+    warm_up,
+)
 from rlvr_exp.report.data import StepCounts
 from rlvr_exp.report.evidence import (
     Cause,
@@ -198,53 +212,56 @@ def _jump(seen: Evidence) -> int:
 def _far(seen: Evidence) -> Sign | None:
     points = seen.column("kl")
     last = middle(late(points))
-    if not last >= LARGE_KL or not seen.trains:
+    if not last >= LARGE_KL or not seen.trains or not seen.losses:
         return None
     begun = next(step for step, value in points if value >= LARGE_KL)
     weight = Weight.BLOCKS if last >= HUGE_KL else Weight.HOLDS_BACK
-    return Sign(weight=weight, onset=begun, rows=seen.rollouts[::-1], facts={"first": middle(points[:1]), "last": last})
+    return Sign(weight=weight, onset=begun, rows=seen.rollouts[::-1], facts={"first": middle(points[:1]), "last": last, "losses": "; ".join(seen.losses)})
 
 
 RESUME = "Resume from a checkpoint before that step."
+GENTLER = together(lower_rate, warm_up, fixed(optimizer__max_grad_norm=1.0))
 
 OF_BREAKING = (
     Cause("kl_holds", _by_penalty,
         "KL penalty outweighs the reward: {penalty:.3g}; the policy breaks at step {step}",
-        "{facts}",
-        "Use a smaller algorithm.kl_coef (now {option[algorithm.kl_coef]}). 0 to 0.05 is usual.",
-        explains=("exploding", "kl"), later=2),
+        "{facts}", remedies=softer_kl, explains=("exploding", "kl"), later=2),
     Cause("entropy_bonus", _by_bonus,
         "Entropy bonus outweighs the reward: algorithm.entropy_coef={option[algorithm.entropy_coef]} times {last:.2g} "
         "nats, from step {step}",
         "Entropy per token rose from {first:.3g} to {last:.3g} nats. The bonus is {part:.2g}, advantages have a size of 1, "
         "and success does not rise. {facts}",
-        "Use a smaller algorithm.entropy_coef. 0 to 0.01 is usual. " + RESUME,
-        explains=("exploding", "worse", "parse", "truncation"), later=2),
+        RESUME, fixed(algorithm__entropy_coef=0.001),
+        explains=("exploding", "worse", "parse", "truncation", "alike"), later=2),
     Cause("weight_decay", _by_decay,
         "Weight decay destroys the policy at step {step}",
         "{facts} {decay}",
-        "Use a smaller optimizer.weight_decay. 0 to 0.1 is usual. " + RESUME,
-        explains=("exploding",), later=2),
+        RESUME, fixed(optimizer__weight_decay=0.01), explains=("exploding", "worse"), later=2),
     Cause("exploding", _exploding,
         "Exploding updates: {what} at step {step}",
-        "{facts}",
-        "Use a lower optimizer.lr (now {option[optimizer.lr]}), more scheduler.warmup_steps, or a smaller "
-        "optimizer.max_grad_norm. " + RESUME, later=2),
+        "{facts}", RESUME, GENTLER, explains=("worse", "kl"), later=2),
     Cause("kl", _far,
         "KL divergence too large: {last:.3g} nats per token from the reference, {first:.3g} at first",
-        "The policy has left the texts that it started with, and its reward no longer means the same.",
-        "Use a higher algorithm.kl_coef (now {option[algorithm.kl_coef]}) or a lower optimizer.lr (now "
-        "{option[optimizer.lr]}).", later=2),
+        "The policy has left the texts that it started with, and success fell: {losses}.",
+        remedies=together(harder_kl, lower_rate), explains=("worse",), later=2, by_outcome=True),
 )  # fmt: skip
 
 
 NOTHING = 1e-8
 """A learning rate below it changes no weight that float32 can tell."""
-IDLE_STEPS, MOVED = 10, 0.06
-"""Steps after which a policy should have changed, and the least share of changed answers, by the high end."""
+LEFT, IDLE_RATE = 0.25, 0.05
+"""A schedule dies that leaves less than LEFT of the highest rate on average (a straight line: 0.5) and in most steps less than
+IDLE_RATE."""
+IDLE_STEPS, MOVED, SOUND = 10, 0.3, 0.55
+"""Steps after which a policy should have changed. Shares of changed answers: less is hardly any, by the high end (7% to 9% in runs
+with too small updates), and usual in sound runs (53% to 63%)."""
+LARGE_EPS = 1e-5
+"""An epsilon that is no rounding: it takes the place of small gradients in the denominator."""
 HELD_KL, NEAR_KL, WORTHLESS = 1e-3, 0.05, 0.1
 """Distances, in nats per token, of a policy at its reference and near it, and the rise of success that a harmless penalty
 allows."""
+SLOW = 3
+"""A rate so many times below a usual one makes updates small."""
 STRONG_KL = 0.5
 """Weight of the KL penalty past any in use."""
 FRESH, STALE = 0.01, 0.2
@@ -286,13 +303,18 @@ def _rate_still_rising(seen: Evidence) -> Sign | None:
 
 
 def _rate_gone(seen: Evidence) -> Sign | None:
+    """The schedule leaves a small part of what the highest rate in every step would have done."""
     rates = seen.column("learning_rate")
-    idle = Share(sum(rate < NOTHING for _, rate in rates), len(rates))
-    if idle.of <= 3 or idle.value <= 0.5 or idle.count == idle.of:
+    peak = max((rate for _, rate in rates), default=0.0)
+    if len(rates) <= 3 or peak < NOTHING or seen.steps < int(seen.number("scheduler.warmup_steps")):
         return None
-    last = max(step for step, rate in rates if rate >= NOTHING)
-    facts = {"idle": idle, "peak": max(rate for _, rate in rates), "last": last}
-    return Sign(weight=Weight.HOLDS_BACK, facts=facts)
+    area = fmean(rate for _, rate in rates) / peak
+    idle = Share(sum(rate < IDLE_RATE * peak for _, rate in rates), len(rates))
+    if area >= LEFT or idle.value <= 0.5:
+        return None
+    last = max(step for step, rate in rates if rate >= IDLE_RATE * peak)
+    facts = {"idle": idle, "peak": peak, "last": last, "area": area}
+    return Sign(weight=Weight.HOLDS_BACK, effect=1 - area, onset=last, facts=facts)
 
 
 def _no_gradient(seen: Evidence) -> Sign | None:
@@ -353,12 +375,31 @@ def _untrained(seen: Evidence) -> Sign | None:
 def _unmoved(seen: Evidence) -> Sign | None:
     """Random draws of both evaluations are the same, so an equal policy gives exactly equal answers."""
     moving = [norm for _, norm in seen.column("grad_norm") if norm > 0]
-    if seen.changed.of < 20 or seen.changed.high > MOVED or seen.steps < IDLE_STEPS or not moving:
+    if seen.changed.of < 20 or seen.changed.high > MOVED or seen.steps < IDLE_STEPS or not moving or seen.rose:
         return None
     peak = max((rate for _, rate in seen.column("learning_rate")), default=math.nan)
-    weight = Weight.HOLDS_BACK if seen.changed.count else Weight.BLOCKS
-    facts = {"steps": seen.steps, "peak": peak, "norm": middle(seen.column("grad_norm"))}
-    return Sign(seen.changed, weight, facts=facts)
+    weight = Weight.BLOCKS if seen.changed.high < MOVED / 2 else Weight.HOLDS_BACK
+    reasons = [f"{key}={seen.option(key)}" for key in smaller_updates(seen)]
+    facts = {
+        "steps": seen.steps, "peak": peak, "norm": middle(seen.column("grad_norm")),
+        "reasons": f"Small updates follow from {', '.join(reasons)}." if reasons else "",
+    }  # fmt: skip
+    return Sign(seen.changed, weight, effect=max(0.0, 1 - seen.changed.value / SOUND), facts=facts)
+
+
+def smaller_updates(seen: Evidence) -> Mapping[str, Any]:
+    """Options of the run that make updates small, with values that do not."""
+    rate, norm = seen.number("optimizer.lr"), middle(seen.column("grad_norm"))
+    few = {
+        "optimizer.eps": (seen.number("optimizer.eps") > LARGE_EPS, 1e-8),
+        "model.dtype": (seen.option("model.dtype") == "bfloat16" and not seen.adapts, "float32"),
+        "optimizer.max_grad_norm": (seen.number("optimizer.max_grad_norm", 1.0) < SCALED * norm, 1.0),
+        "algorithm.kl_coef": (seen.number("algorithm.kl_coef") >= STRONG_KL, 0.04),
+    }
+    found = {key: value for key, (is_small, value) in few.items() if is_small}
+    if rate * SLOW <= usual(seen) or not found:
+        found |= higher_rate(seen)
+    return found
 
 
 def _held(seen: Evidence) -> Sign | None:
@@ -405,63 +446,57 @@ def _off_ratio(seen: Evidence) -> Sign | None:
     wide = seen.number("algorithm.clip_high") > FRESH
     if not (moved > limit or (wide and clipped > CLIPPED)):
         return None
-    remedy = (
-        "Sampler and trainer compute different probabilities. Check model.dtype, run.probe and the sampling filters. "
-        "algorithm.correction=sequence_mask weighs the samples of an engine that differs."
+    advice = (
+        "Sampler and trainer compute different probabilities. Check the sampling filters and the engine."
         if fresh
-        else "Use fewer algorithm.iterations or rollout_steps, or a lower optimizer.lr."
+        else "Reuse samples less often."
     )
     facts = {
         "moved": moved, "limit": limit, "clipped": clipped, "kind": "fresh" if fresh else "reused",
-        "accounts": "Rounding" if fresh else "Reuse", "remedy": remedy,
+        "accounts": "Rounding" if fresh else "Reuse", "advice": advice,
     }  # fmt: skip
     return Sign(weight=Weight.BLOCKS if moved > 10 * limit else Weight.HOLDS_BACK, facts=facts)
 
 
-RATE = (
-    "optimizer.lr is {option[optimizer.lr]}. Usual rates: 2e-4 to 8e-4 for the embedded model, 1e-6 to 1e-5 for a large "
-    "model, ten times that for an adapter. Check scheduler.warmup_steps, too."
-)
+def _of_ratio(seen: Evidence) -> Mapping[str, Any]:
+    reused = {key: value for key, value in on_fresh_samples(seen).items() if seen.number(key, value) != value}
+    return {**reused, **lower_rate(seen)} if reused else {"model.dtype": "float32", "algorithm.correction": "sequence_mask"}
+
 
 OF_UPDATES = (
     Cause("learning_rate", training(_no_rate),
         "Zero learning rate in {idle} steps",
         "Its highest value is {peak:g}, which changes no weight. {why}",
-        RATE, explains=("unmoved",)),
+        remedies=together(higher_rate, warm_up), explains=("unmoved",)),
     Cause("learning_rate", training(_rate_still_rising),
         "Learning rate near zero: the warm-up is longer than the run",
         "The warm-up takes {warmup:.0f} steps and the run has {steps}. The rate reached {peak:.2g} of "
         "{option[optimizer.lr]}.",
-        RATE, explains=("unmoved",)),
+        remedies=warm_up, explains=("unmoved",)),
     Cause("learning_rate", training(_rate_gone),
-        "Zero learning rate in {idle} steps",
-        "Its highest value is {peak:.2g}, and it falls to zero after step {last}.",
-        RATE),
+        "Learning rate near zero in {idle} steps: the schedule falls too early",
+        "Its highest value is {peak:.2g}. After step {last} it is below a twentieth of it. On average {area:.0%} of the "
+        "highest rate is left, of a straight line 50%.",
+        remedies=schedule, explains=("unmoved",)),
     Cause("untrained", training(_untrained),
         "Few trained parameters: {trained:,} of {total:,}",
         "The other parameters are frozen.",
-        "Check model.freeze and model.adapter.targets.", explains=("unmoved",)),
+        remedies=all_trained, explains=("unmoved", "no_gradient")),
     Cause("no_gradient", training(_no_gradient),
         "Zero gradient in {share} rows",
         "The run trained on {learned:,.0f} samples, and no parameter had a gradient.",
-        "Check which parameters are trained (manifest.json, model.freeze), and that advantages reach the loss.",
+        "Check which parameters are trained (manifest.json), and that advantages reach the loss.", all_trained,
         explains=("unmoved",)),
     Cause("clipped", training(_clipped),
         "Gradients clipped to almost zero in {share} rows",
         "Their norm is {norm:.3g}, and {clipped:.2g} after clipping to "
         "optimizer.max_grad_norm={option[optimizer.max_grad_norm]}. {left:.2g} of an update is left.",
-        "Raise optimizer.max_grad_norm to about the usual norm.", explains=("unmoved",)),
+        remedies=unclipped, explains=("unmoved",)),
     Cause("clip_range", training(_narrow_range),
         "Clipping range too narrow: in {share} rows more than 30% of the tokens have a clipped ratio",
         "algorithm.clip_low={low:g} and clip_high={high:g}: after the first of several updates on the same samples, few "
         "tokens count. Median share of clipped tokens: {median:.0%}.",
-        "0.2 on both sides is usual."),
-    Cause("unmoved", training(_unmoved),
-        "The policy hardly changed: {share} held-out answers differ after {steps} steps",
-        "Held-out tasks are sampled with the same random draws before and after. The highest learning rate was "
-        "{peak:.2g}, and the gradient norm {norm:.3g}.",
-        "Use a higher optimizer.lr or a smaller optimizer.eps. Or check that updates reach the weights that sample "
-        "(sync/probe_gap), and which weights are trained."),
+        remedies=fixed(algorithm__clip_low=0.2, algorithm__clip_high=0.2), explains=("unmoved",)),
     Cause("ratio", training(_other_policy),
         "The engine does not sample from the trained policy",
         "The log-probabilities of engine and trainer differ for the same texts. The run's reason has the numbers.",
@@ -469,11 +504,16 @@ OF_UPDATES = (
     Cause("ratio", training(_off_ratio),
         "Ratio differs from 1: {moved:.3g} nats per token between sampler and trainer on {kind} samples",
         "{accounts} explains a KL of {limit:g}. {clipped:.0%} of the tokens have a clipped ratio.",
-        "{remedy}", later=3),
+        "{advice}", _of_ratio, explains=("worse",), later=3),
     Cause("kl_holds", training(_held),
         "KL penalty holds the policy at its reference: algorithm.kl_coef={option[algorithm.kl_coef]}",
         "After {steps} steps the policy is {distance:.2g} nats per token from its reference. The penalty is "
         "{penalty:.2g}; a passing answer earns about 1. {allowed}",
-        "Use an algorithm.kl_coef of 0 to 0.05.", explains=("exploding", "unmoved")),
+        remedies=softer_kl, explains=("exploding", "unmoved", "learning_rate")),
+    Cause("unmoved", training(_unmoved),
+        "The policy hardly changed: {share} held-out answers differ after {steps} steps",
+        "Held-out tasks are sampled with the same random draws before and after, and in sound runs about half of the "
+        "answers change. The highest learning rate was {peak:.2g}, and the gradient norm {norm:.3g}. {reasons}",
+        "If the updates are large enough, check that they reach the weights that sample.", smaller_updates),
     *OF_BREAKING,
 )  # fmt: skip

@@ -7,6 +7,7 @@ from operator import methodcaller
 
 from rlvr_exp.episodes.types import VERDICT_OF
 from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.report.causes.proposals import checked_answers, easier, more_resources, same_wording, together, wider_limits
 from rlvr_exp.report.data import is_cheat
 from rlvr_exp.report.evidence import (
     Cause,
@@ -32,13 +33,13 @@ MANY = 200
 SOLVES, HARDLY = 0.05, 0.01
 """Shares of passes, by the high end. Below SOLVES the policy cannot solve the tasks; below HARDLY it learns nothing from passes."""
 LIMITS = {
-    "timeout": "sandbox.cpu_s and sandbox.wall_s",
-    "memory": "sandbox.memory_mb",
-    "output_limit": "sandbox.output_kb",
-    "runtime_error": "the packages that candidates may import (verifier.packages)",
-    "resolve": "the names that the prompt gives",
+    "timeout": "time",
+    "memory": "memory",
+    "output_limit": "output",
+    "runtime_error": "packages that candidates import",
+    "resolve": "names that the prompt gives",
 }
-"""Buckets that are not about right or wrong, and the options that cause them."""
+"""Buckets that are not about right or wrong, and what causes them."""
 ENDED = ("timeout", "memory", "output_limit")
 """Of these the ones that end a program before it has answered."""
 VALIDATE = "+stage=validate checks all reference answers with the same data and verifier."
@@ -93,12 +94,12 @@ def _unparsed(seen: Evidence) -> Sign:
     refused = [row for row in seen.samples if row.verdict.bucket == "parse"]
     fine = Share(sum(is_program(row.completion.text) for row in refused), len(refused))
     programs = fine.low > 0.5
-    why, remedy = "", FORMAT
+    why, advice = "", FORMAT
     if programs:
         why = f"{fine} examined answers are complete programs, so the parser rejects valid programs."
-        remedy = "Compare three samples with the format that the parser expects (data=...): a fence, a header, an entry point."
+        advice = "Compare three samples with the format that the parser expects: a fence, a header, an entry point."
     sign = Counted(methodcaller("met", "parse"), lambda row: row.verdict.bucket == "parse")(seen)
-    return Sign(sign.share, onset=sign.onset, rows=refused, facts={"programs": why, "remedy": remedy})
+    return Sign(sign.share, onset=sign.onset, rows=refused, facts={"programs": why, "advice": advice})
 
 
 def is_program(text: str) -> bool:
@@ -209,8 +210,7 @@ OF_GOLDS = (
     Cause("parse", _stopped_by_golds("parse"),
         "Answers do not parse: {share} reference answers fail, most with parse",
         STOPPED,
-        "Compare a reference answer with the format that the parser and the verifier expect (data=..., verifier=...). "
-        + VALIDATE),
+        "Compare a reference answer with the format that the parser and the verifier expect. " + VALIDATE, same_wording),
     Cause("no_verdict", _stopped_by_golds("no_verdict"),
         "No verdicts: {share} reference answers fail, most with no_verdict",
         STOPPED,
@@ -218,7 +218,7 @@ OF_GOLDS = (
     Cause("alike", _stopped_by_golds(*ENDED),
         "A limit stops correct answers: {share} reference answers fail{most}",
         STOPPED,
-        "Raise {limit}. " + VALIDATE, explains=("golds",)),
+        "The limit of {limit} is too low. " + VALIDATE, wider_limits, explains=("golds",)),
     Cause("golds", _stopped_by_golds(),
         "Reference answers fail verification: {share}{most}",
         STOPPED,
@@ -226,46 +226,49 @@ OF_GOLDS = (
     Cause("alike", _golds_given(*ENDED),
         "A limit stops correct answers: {share} answers equal to the reference fail, most with {kind}",
         "The limit decides, not the correctness of the answer.",
-        "Raise {limit}. " + VALIDATE, (0.4, 0.1), explains=("golds", "contradiction")),
+        VALIDATE, wider_limits, (0.4, 0.1), explains=("golds", "contradiction")),
     Cause("golds", _golds_given(),
         "Reference answers fail verification: {share} answers equal to the reference fail",
         "The verifier rejects correct answers, so the policy cannot learn them.",
-        "Fix the expected values in the data, or the verifier options. " + VALIDATE, (0.4, 0.1)),
+        "Fix the expected values in the data, or the verifier. " + VALIDATE, checked_answers, (0.4, 0.1),
+        explains=("other_tasks",)),
 )  # fmt: skip
 
 CONTRADICTION = Cause("contradiction", _contradicted,
     "Inconsistent verdicts: {share} repeated answers have different verdicts",
     "The same text for the same task passes once and fails another time, so the policy learns from chance.",
     "Look for wall-clock limits on a busy machine, random numbers in tests, and state shared between candidates.",
-    (0.1, 0.01))  # fmt: skip
+    wider_limits, (0.1, 0.01), explains=("golds",))  # fmt: skip
 
 OF_VERDICTS = (
     Cause("parse", _unparsed,
         "Answers do not parse: {share} completions",
         "The parser finds no candidate in these answers, so all of them fail. {programs}",
-        "{remedy}", (0.8, 0.4), explains=("golds",)),
+        "{advice}", same_wording, (0.8, 0.4), explains=("golds", "dead_failed", "none_pass", "few_mixed")),
     Cause("parse", _never_valid,
         "Answers are not programs: {share} of the first completions; {passed} have passed since",
         "No reward distinguishes these answers, so updates change them without improving them.",
-        FORMAT, (0.8, 0.6), explains=("alike", "none_pass", "dead_failed", "entropy_collapse", "reward_hacking")),
+        FORMAT, same_wording, (0.8, 0.6),
+        explains=("alike", "none_pass", "dead_failed", "entropy_collapse", "reward_hacking")),
     Cause("no_verdict", _silent,
         "No verdicts: {share} completions",
         "The verifier is broken, not the policy. Completions without a verdict enter no baseline, loss or rate. {reason}",
-        "Check that the verifier's tool runs on this machine (+stage=verify verify.input=samples), and the memory and "
-        "time of its workers. The logs are below.", SILENT, later=1),
+        "Check that the verifier's tool runs on this machine (+stage=verify). The logs are below.",
+        more_resources, SILENT, later=1),
     Cause("rejected", _rejected,
         "Answers rejected as cheats: {share} completions",
         "A rejected answer has the lowest reward. Rules: {rules}.",
         "Read the samples. If the policy attacks the grader, reduce its gain. If a rule rejects honest answers, fix the "
-        "verifier.", (0.5, 0.2)),
+        "verifier.", levels=(0.5, 0.2)),
     Cause("alike", _fail_alike,
         "Answers fail for the same reason: {share} completions with {bucket}",
-        "The limit decides, not the correctness of the answer. {same}",
-        "Check {limit}, and whether reference answers pass (+stage=validate).",
-        ALIKE, explains=("golds", "contradiction")),
+        "The cause is the {limit}, not the correctness of the answer. {same}",
+        "Check whether reference answers pass (+stage=validate).", wider_limits,
+        ALIKE, explains=("golds", "contradiction", "dead_failed", "none_pass", "other_tasks", "few_mixed")),
 )  # fmt: skip
 
 NONE_PASS = Cause("none_pass", _none_pass,
     "{ever}: {share} completions",
     "The policy learns only which failure has the highest reward. A task that is never solved teaches nothing else.",
-    "Use easier tasks or a policy that solves some (+stage=sft first). +stage=validate checks the reference answers.")  # fmt: skip
+    "Use easier tasks or a policy that solves some (+stage=sft first). +stage=validate checks the reference answers.",
+    together(easier, checked_answers), explains=("few_mixed",))  # fmt: skip

@@ -105,7 +105,8 @@ def learner_options(config: Config, role: str, roles: Sequence[str]) -> Config:
 
 def algorithm_of(config: Config, role: str, roles: Sequence[str]) -> Algorithm:
     own = learner_options(config, role, roles)
-    weights = {name: term.weight for name, term in own.reward.terms.items()} if reads(config, "reward") else {}
+    terms = getattr(own.reward, "terms", {}) if reads(config, "reward") else {}  # A user's own reward may have none.
+    weights = {name: term.weight for name, term in terms.items()}
     limit, checkpoint = own.model.max_completion_tokens, own.model.path
     return build(own.algorithm, max_completion_tokens=limit, checkpoint=checkpoint, term_weights=weights)
 

@@ -7,7 +7,10 @@ from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.rewards.compose import Reward, RewardBreakdown
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.python_io import Case
 from rlvr_exp.verifiers.base import Direct, Verdict
+from rlvr_exp.verifiers.futures import then
+from rlvr_exp.verifiers.python_io import PythonIO
 
 
 class Deaf(Arc):
@@ -167,3 +170,94 @@ def repainted(problem):
 
 def _repainted(case):
     return replace(case, expected=[[(cell + 5) % 10 for cell in row] for row in case.expected])
+
+
+class PartlyWrong(Chosen):
+    """Four in ten training tasks have the expected outputs of another puzzle."""
+
+    def chosen(self, tasks):
+        return [
+            replace(task, problem=repainted(task.problem)) if index % 5 < 2 else task
+            for index, task in enumerate(tasks)
+        ]
+
+
+class Weak(Chosen):
+    """Training tasks are tested by one case, a plain grid that most programs return as it is."""
+
+    def chosen(self, tasks):
+        grid = [[0] * 4] * 4
+        plain = (Case(args=(grid,), expected=grid),)
+        return [replace(task, problem=replace(task.problem, cases=plain), gold=None) for task in tasks]
+
+
+class HeldOut(Chosen):
+    """Trains on the held-out tasks under other names."""
+
+    def splits(self):
+        found = Arc.splits(self)
+        return {**found, "train": tuple(replace(one, id=f"again_{one.id}") for one in found["test"])}
+
+
+class Shuffled(Chosen):
+    """Reference answers of other tasks; the tests are right."""
+
+    def chosen(self, tasks):
+        golds = [task.gold for task in tasks]
+        return [replace(task, gold=gold) for task, gold in zip(tasks, golds[7:] + golds[:7], strict=True)]
+
+
+class OneFamily(Chosen):
+    """Training tasks of a single family."""
+
+    def chosen(self, tasks):
+        family = max({task.family for task in tasks}, key=lambda name: sum(one.family == name for one in tasks))
+        return [task for task in tasks if task.family == family]
+
+
+class Noisy(Constant):
+    """Adds noise of several times the value of a pass."""
+
+    def pay(self, one):
+        return float(one.correct) + random.uniform(-3.0, 3.0)
+
+
+class Offset(Constant):
+    """All rewards are positive."""
+
+    def pay(self, one):
+        return 5.0 + one.correct
+
+
+class Short(Constant):
+    """Rewards short answers far more than right ones."""
+
+    def pay(self, one):
+        return float(one.correct) - one.tokens
+
+
+class Flaky(PythonIO):
+    """Turns one verdict in six around."""
+
+    name, version = "flaky", "1"
+
+    def submit(self, request):
+        return then(super().submit(request), _at_times_turned)
+
+
+class Overloaded(PythonIO):
+    """Reaches no verdict on four candidates in ten."""
+
+    name, version = "overloaded", "1"
+
+    def submit(self, request):
+        lost = Verdict("no_verdict", log="the queue of the grader is full")
+        return then(super().submit(request), lambda found: lost if random.random() < 0.4 else found)
+
+
+def _at_times_turned(verdict):
+    if random.random() > 1 / 6 or verdict.outcome == "no_verdict":
+        return verdict
+    if verdict.outcome == "passed":
+        return Verdict("failed", "wrong_answer", total=verdict.total, log="case 0: got 1, expected 2")
+    return Verdict("passed", passed=1, total=1)

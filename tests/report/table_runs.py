@@ -1,0 +1,101 @@
+"""Sick and healthy runs by the command line, for the table of diagnoses: `python table_runs.py FOLDER [NAME ...]`.
+
+Each run leaves FOLDER/NAME, and its evidence in `kept/table`. Runs that FOLDER has already are not repeated. Without names:
+every run of the table, in some 40 minutes of a core.
+"""
+
+import sys
+from pathlib import Path
+
+from kept_runs import KEPT, keep
+from sick_runs import EXACT, NO_GOLDS, OWN
+
+from rlvr_exp.main import main
+
+SIZE = (
+    "data.limit=400", "evaluation.tasks=40", "evaluation.samples=4", "evaluation.greedy=false", "scheduler.warmup_steps=2",
+    "run.checkpoint.every_steps=100", "run.inline=true", "sandbox.workers=1",
+)  # fmt: skip
+RL = ("algorithm.prompts_per_step=6", "algorithm.max_steps=10")
+LEARNS = ("algorithm.max_steps=36", "evaluation.tasks=100", "algorithm.prompts_per_step=8")
+SHORT = ("algorithm.max_steps=6", "evaluation.tasks=16")
+SFT = ("+stage=sft", "algorithm.max_steps=12", "algorithm.batch_size=16")
+SICK = {
+    # Kinds that other tests build too.
+    "constant_reward": ("constant_reward", (OWN, "reward=constant")),
+    "upside_down": ("reward_inverted", (OWN, "reward=upside_down")),
+    "form_only": ("reward_blind", (OWN, "reward=form")),
+    "chance": ("reward_noise", (OWN, "reward=chance")),
+    "held_by_kl": ("kl_holds", ("algorithm.kl_coef=1000",)),
+    "tiny_norm": ("clipped", ("optimizer.max_grad_norm=1e-9",)),
+    "pairs": ("dead_failed", ("algorithm.group_size=2", *EXACT)),
+    "too_hard": ("other_tasks", (OWN, "data=hard")),
+    "mislabelled": ("golds", (OWN, "data=mislabelled", NO_GOLDS)),
+    "timeouts": ("alike", (OWN, "verifier=slow", NO_GOLDS)),
+    "dice": ("contradiction", (OWN, "verifier=dice", NO_GOLDS)),
+    "leak": ("leak", (OWN, "data=leaky")),
+    "same": ("duplicates", (OWN, "data=same")),
+    "decay": ("weight_decay", ("optimizer.weight_decay=300",)),
+    "frozen": ("untrained", ("model.freeze=[model.layers.*,model.embed_tokens.*]",)),
+    "long_warm_up": ("learning_rate", ("scheduler.warmup_steps=1000",)),
+    "from_scratch": ("random_policy", ("model.from_scratch=true",)),
+    "hot": ("sampling", ("algorithm.temperature=5",)),
+    "cold": ("entropy_collapse sampling", ("algorithm.temperature=0.01",)),
+    "sgd": ("unmoved", ("optimizer=sgd", "optimizer.lr=1e-6")),
+    "cut": ("truncation", ("model.max_completion_tokens=4",)),
+    "exploding": ("exploding", ("optimizer.lr=1.0",)),
+    "instruct": ("parse", ("data.prompt.style=instruct",)),
+    # New kinds.
+    "partly_wrong": ("golds other_tasks", (OWN, "data=partly_wrong", NO_GOLDS)),
+    "weak_tests": ("other_tasks", (OWN, "data=weak", NO_GOLDS)),
+    "one_sign": ("advantages", (OWN, "reward=offset", "algorithm=reinforce")),
+    "rate_40_low": ("unmoved learning_rate", ("optimizer.lr=2e-5",)),
+    "large_eps": ("unmoved", ("optimizer.eps=1",)),
+    "bfloat16": ("unmoved", ("model.dtype=bfloat16", "optimizer.lr=1e-4")),
+    "stop_third": ("stop", ("algorithm.stop=['len(']",)),
+    "narrow": ("sampling entropy_collapse", ("algorithm.top_p=0.1",)),
+    "dying_schedule": ("learning_rate", ("scheduler=polynomial", "scheduler.power=12")),
+    "paid_by_noise": ("reward_noise", (OWN, "reward=noisy")),
+    "paid_by_brevity": ("reward_hacking", (OWN, "reward=short")),
+    "flaky": ("contradiction", (OWN, "verifier=flaky", NO_GOLDS)),
+    "overloaded": ("no_verdict", (OWN, "verifier=overloaded", NO_GOLDS, "verifier.max_no_verdict_rate=1")),
+    "held_out": ("trained_on_held_out", (OWN, "data=held_out")),
+    "adapter_at_full_rate": ("unmoved learning_rate", ("model=tiny_lora", "optimizer.lr=8e-6")),
+    "sft_shuffled": ("golds worse", (*SFT, OWN, "data=shuffled", NO_GOLDS, "algorithm.max_steps=30")),
+    "sft_rate_too_high": ("exploding", (*SFT, "optimizer.lr=0.1")),
+}
+"""By name: the expected first causes, and how they are brought about."""
+HEALTHY = {
+    "healthy": (),
+    "healthy_learns": LEARNS,
+    "healthy_few": ("evaluation.tasks=1", *SHORT[:1]),
+    "healthy_ppo": ("+stage=ppo",),
+    "healthy_rloo": ("algorithm=rloo",),
+    "healthy_sft": SFT,
+    "healthy_srl": ("+stage=srl", "algorithm.max_steps=6", "evaluation.tasks=16"),
+    "healthy_staged": ("curriculum=staged", *LEARNS),
+    "healthy_lora": ("model=tiny_lora",),
+    "healthy_exact": EXACT,
+}
+NAMES = {**SICK, **{name: ("", given) for name, given in HEALTHY.items()}}
+
+
+def command(name: str) -> list[str]:
+    """The overrides of a run; those of its own replace those of the size."""
+    given = NAMES[name][1]
+    keys = [word.split("=")[0] for word in given]
+    stage = [] if "+stage" in keys else ["+stage=grpo"]
+    size = SIZE if any("+stage=sft" in word for word in given) else (*SIZE, *RL)
+    own = [word for at, word in enumerate(given) if word.split("=")[0] not in keys[at + 1 :]]
+    return [*stage, *(word for word in size if word.split("=")[0] not in keys), *own]
+
+
+def make(folder: Path, names: list[str]) -> None:
+    for name in names:
+        if not (folder / name / "summary.json").exists():
+            print(f"--- {name}", flush=True)
+            main([*command(name), f"run.dir={folder / name}"])
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), sys.argv[2:] or list(NAMES))
