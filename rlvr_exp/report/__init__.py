@@ -12,7 +12,7 @@ from rlvr_exp.report.data import read_run
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
 from rlvr_exp.report.evidence import evidence
 from rlvr_exp.report.page import page
-from rlvr_exp.report.tasks import load_task_index, look_up
+from rlvr_exp.report.tasks import load_task_index, reference_answers
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,7 @@ def write_report(run_dir: Path, others: Sequence[Path] = ()) -> Report:
     run = read_run(run_dir)
     prompts = {one.completion.task.id: one.prompt for answers in run.answers.values() for one in answers}
     known = load_task_index(run_dir, prompts)
-    unchecked = (run.config.get("verifier") or {}).get("validate") == 0
-    trained = look_up(run_dir, {row.completion.task.id: row.prompt for row in run.rollouts}) if unchecked else {}
-    golds = {task: one.gold for task, one in {**trained, **known}.items() if one.gold is not None}
-    seen = evidence(run, golds)
+    seen = evidence(run, reference_answers(run))
     found = diagnose(seen)
     path = run_dir / "report.html"
     write_text(path, page(run, known, found, [read_run(other) for other in others]))

@@ -187,10 +187,10 @@ class Evidence:
         """The power of the held-out comparison. None if success was not measured twice."""
         name = next((name for name in PASS_RATES if name in self.change), "")
         found = self.change.get(name)
-        if not found:
+        if not found or "n" not in found:
             return None
         samples = self.number("evaluation.samples", 1) if name == "pass_at_1" else 1
-        return Power(int(found.get("n", 0)), samples, found["high"] - found["low"])
+        return Power(int(found["n"]), samples, found["high"] - found["low"])
 
     @property
     def blind(self) -> bool:

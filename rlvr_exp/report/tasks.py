@@ -67,6 +67,15 @@ def look_up(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, TaskInfo]:
         return {}
 
 
+def reference_answers(run: RunData) -> dict[str, str]:
+    """Known reference answers by task: of the evaluated tasks, and of the training tasks if the run did not check any."""
+    prompts = {one.completion.task.id: one.prompt for answers in run.answers.values() for one in answers}
+    unchecked = (run.config.get("verifier") or {}).get("validate") == 0
+    trained = {row.completion.task.id: row.prompt for row in run.rollouts} if unchecked else {}
+    found = {**look_up(run.directory, trained), **load_task_index(run.directory, prompts)}
+    return {task: one.gold for task, one in found.items() if one.gold is not None}
+
+
 def _info(task: Task) -> TaskInfo:
     return TaskInfo(float(task.difficulty), task.gold)
 

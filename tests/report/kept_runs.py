@@ -1,71 +1,132 @@
-"""What a diagnosis read of a real run, kept as numbers and a few answers: `python kept_runs.py RUN FILE` keeps one more.
+"""What a diagnosis reads of a real run, kept as numbers and short texts: `python kept_runs.py RUN FILE` keeps one more.
 
-Left out: prompts, logs, names of tasks, and all but a few completions. FILE's folder is that of the tests' own, `kept`.
+Left out: logs, and all prompts and completions whose text no cause reads; numbers stand in for those, so that equal texts stay
+equal. FILE's folder is that of the tests' own, `kept`.
 """
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.records.rollout_files import RolloutRow, from_row, to_row
+from rlvr_exp.report.causes.sampling import TWICE
 from rlvr_exp.report.data import StepCounts, read_run
 from rlvr_exp.report.evidence import Evidence, Share, evidence
+from rlvr_exp.report.tasks import reference_answers
 
 KEPT = Path(__file__).with_name("kept")
-NODES = ("model", "algorithm", "evaluation", "optimizer", "scheduler")
+NODES = (
+    "model", "data", "verifier", "sandbox", "reward", "algorithm", "curriculum", "environment", "evaluation", "optimizer",
+    "scheduler",
+)  # fmt: skip
 COLUMNS = (
     "step", "loss", "learning_rate", "grad_norm", "grad_norm/after", "entropy", "kl", "kl/old", "clip/low", "clip/high",
-    "samples/trained", "tokens/completion_mean", "reward/mean", "reward/std",
+    "samples/trained", "tokens/completion_mean", "reward/mean", "reward/std", "guard/reward", "guard/loss", "guard/gradient",
+    "value/explained_variance", "time/step", "time/verify",
 )  # fmt: skip
-ROWS = 8
+SHORT = 300
+"""Characters of a text that is kept."""
 
 
 def keep(run_dir: Path, file: Path) -> None:
-    seen = evidence(read_run(run_dir), {})
-    config = {node: {k: v for k, v in seen.config[node].items() if not isinstance(v, dict)} for node in NODES}
+    run = read_run(run_dir)
+    write(evidence(run, reference_answers(run)), file)
+
+
+def write(seen: Evidence, file: Path) -> None:
     ends = {"before": seen.before, "after": seen.after}
+    texts = _Texts(seen)
     kept = {
-        "config": {"stage": seen.config["stage"], **{node: given for node, given in config.items() if given}},
-        "manifest": {"model": {name: seen.of_model(name) for name in ("total", "trained")}},
+        "config": {name: seen.config[name] for name in ("stage", *NODES) if seen.config.get(name)},
+        "manifest": {
+            "model": {name: seen.of_model(name) for name in ("total", "trained", "trained_by_part") if seen.of_model(name)},
+            "train": seen.manifest.get("train") or {},
+        },
         "summary": {name: seen.summary.get(name) for name in ("status", "steps", "reason")},
         "metrics": [{name: row[name] for name in COLUMNS if name in row} for row in seen.metrics],
-        "steps": [_counts(one) for one in seen.step_counts],
-        "ends": {when: _counts(one) for when, one in ends.items() if one is not None},
+        "steps": [texts.counts(one) for one in seen.step_counts],
+        "ends": {when: texts.counts(one) for when, one in ends.items() if one is not None},
         "changed": [seen.changed.count, seen.changed.of],
         "change": seen.change,
-        "rollouts": [_row(row) for row in _few(seen.rollouts)],
-        "measured": [_row(row) for row in _few(seen.measured)],
+        "rollouts": pack([texts.row(row) for row in seen.rollouts]),
+        "measured": pack([texts.row(row) for row in seen.measured]),
+        "golds": texts.golds,
     }
     file.write_text(json.dumps(_short(kept), separators=(",", ":")) + "\n")
 
 
-def kept(name: str) -> Evidence:
-    read = json.loads((KEPT / f"{name}.json").read_text())
+def kept(path: Path) -> Evidence:
+    read = json.loads(path.read_text())
+    rollouts, measured = ([from_row(RolloutRow, row) for row in unpack(read[name])] for name in ("rollouts", "measured"))
     return Evidence(
         metrics=read["metrics"],
         step_counts=[StepCounts(**one) for one in read["steps"]],
-        rollouts=[from_row(RolloutRow, row) for row in read["rollouts"]],
+        rollouts=rollouts,
         **{when: StepCounts(**one) for when, one in read["ends"].items()},
-        measured=[from_row(RolloutRow, row) for row in read["measured"]],
+        measured=measured,
         changed=Share(*read["changed"]),
         change=read["change"],
+        golds=read["golds"],
         config=read["config"],
         summary=read["summary"],
         manifest=read["manifest"],
     )
 
 
-def _counts(one: StepCounts) -> dict[str, Any]:
-    return {**vars(one), "verdicts": dict(one.verdicts), "tasks": {}, "families": {}}
+class _Texts:
+    """Short names for texts and tasks that no cause reads."""
+
+    def __init__(self, seen: Evidence):
+        self._golds = {task: gold.strip() for task, gold in seen.golds.items()}
+        self._stop = [text for text in seen.option("algorithm.stop", []) or [] if text]
+        self._names: dict[str, str] = {}
+        self.golds: dict[str, str] = {}
+
+    def row(self, row: RolloutRow) -> dict[str, Any]:
+        task, text, leaks = row.completion.task.id, row.completion.text, ""
+        gold = self._golds.get(task, "")
+        read = row.completion.truncated or row.verdict.bucket == "parse" or not text.strip()
+        shown = text[:SHORT] if read else self._name(text.strip())
+        if gold and (gold in row.prompt or gold == text.strip() or row.completion.truncated):
+            leaks = gold[:SHORT] if gold in row.prompt else ""
+            self.golds[self._name(task)] = gold[:SHORT] if leaks or row.completion.truncated else self._name(gold)
+            shown = self.golds[self._name(task)] if gold == text.strip() else shown
+        stops = "".join(one for one in self._stop if one in text and one not in shown)
+        marks = TWICE.search(row.prompt)
+        prompt = self._name(row.prompt) + (marks[0] if marks else "") + leaks
+        return {
+            **to_row(row), "task": self._name(task), "family": "", "prompt": prompt, "completion": shown + stops, "log": "",
+            "terms": {}, "about": None, "version": None,
+        }  # fmt: skip
+
+    def counts(self, one: StepCounts) -> dict[str, Any]:
+        tasks = {self._name(task): count for task, count in one.tasks.items()}
+        return {**vars(one), "verdicts": dict(one.verdicts), "tasks": tasks, "families": {}}
+
+    def _name(self, text: str) -> str:
+        return self._names.setdefault(text, f"n{len(self._names)}")
 
 
-def _few(rows: Any) -> Any:
-    return rows[:: max(1, len(rows) // ROWS)][:ROWS]
+def pack(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rows as columns, each with a single value if all are equal."""
+    columns = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else ())}
+    short = {name: values if values != values[:1] * len(values) else values[0] for name, values in columns.items()}
+    return {"rows": len(rows), "columns": short}
 
 
-def _row(row: RolloutRow) -> dict[str, Any]:
-    return {**to_row(row), "prompt": f"prompt of {row.completion.task.id}", "log": ""}
+def unpack(packed: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = {
+        name: values if isinstance(values, list) else [values] * packed["rows"]
+        for name, values in packed["columns"].items()
+    }
+    optional = [name for name in columns if name not in NULLABLE]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [{name: value for name, value in row.items() if value is not None or name not in optional} for row in rows]
+
+
+NULLABLE = ("bucket", "rule", "reward", "advantage")
 
 
 def _short(value: Any) -> Any:

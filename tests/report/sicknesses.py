@@ -113,7 +113,7 @@ SICK = {
         "clipped",
         World(row=lambda step: {"grad_norm": 3.0, "grad_norm/after": 1e-6}, config={"optimizer": {"_target_": "a.SGD"}}),
     ),
-    "KL blow-up": ("kl", World(row=lambda step: {"kl": 1e-4 * 2**step})),
+    "KL blow-up": ("kl", World(row=lambda step: {"kl": 1e-4 * 2**step}, rate=0.6, gain=-0.5)),
     "clipped away, of a size-free optimizer": (
         "clipped",
         World(row=lambda step: {"grad_norm": 3.0, "grad_norm/after": 1e-9}, manifest={"model": {"trained": 10**6}}),
@@ -164,7 +164,10 @@ SICK = {
     ),
     "learned by heart": (
         "overfit",
-        World(gain=0.6, rate=0.1, change_held_out={"pass_at_1": {"value": 0.0, "low": -0.03, "high": 0.03}}),
+        World(
+            gain=0.6, rate=0.1, change=lambda row: {"task": f"few{row.group}", "prompt": f"prompt of few{row.group}"},
+            change_held_out={"pass_at_1": {"value": 0.0, "low": -0.03, "high": 0.03, "n": 100}},
+        ),
     ),
     "empty answers": ("empty", World(change=failing("parse", "no program in the answer", completion="", tokens=1))),
     "too hard": ("dead_failed", World(rate=-1.0, gain=0.0, change=failing("wrong_answer"))),
@@ -225,18 +228,14 @@ SICK = {
     "surer, and of less": (
         "sharpening",
         World(change_held_out={
-            "pass_at_1": {"value": 0.03, "low": 0.01, "high": 0.05}, "pass_at_8": {"value": -0.045, "low": -0.08, "high": -0.01},
+            "pass_at_1": {"value": 0.03, "low": 0.01, "high": 0.05}, "pass_at_8": {"value": -0.1, "low": -0.16, "high": -0.04},
         }),
     ),
     "right and wrong in different groups": (
         "few_mixed",
         World(change=lambda row: PAID if row.group == 0 else apart(row), garbled=lambda row: PAID if row.group == 0 else apart(row)),
     ),
-    "values that explain nothing": ("values", World(row=lambda step: {"value/explained_variance": -0.01}, gain=0.0)),
-    "a temperature near zero": (
-        "unusual",
-        World(config={"algorithm": {"temperature": 0.05}, "evaluation": {"temperature": 0.05}}, gain=0.0),
-    ),
+    "values that explain nothing": ("values", World(row=lambda step: {"value/explained_variance": -0.5}, gain=0.0)),
     "no answer ends": (
         "no_end",
         World(change=failing("truncated", truncated=True), garbled=failing("truncated", truncated=True)),

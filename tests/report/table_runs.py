@@ -16,7 +16,7 @@ SIZE = (
     "data.limit=400", "evaluation.tasks=40", "evaluation.samples=4", "evaluation.greedy=false", "scheduler.warmup_steps=2",
     "run.checkpoint.every_steps=100", "run.inline=true", "sandbox.workers=1",
 )  # fmt: skip
-RL = ("algorithm.prompts_per_step=6", "algorithm.max_steps=10")
+RL = ("algorithm.prompts_per_step=5", "algorithm.max_steps=10")
 LEARNS = ("algorithm.max_steps=36", "evaluation.tasks=100", "algorithm.prompts_per_step=8")
 SHORT = ("algorithm.max_steps=6", "evaluation.tasks=16")
 SFT = ("+stage=sft", "algorithm.max_steps=12", "algorithm.batch_size=16")

@@ -238,7 +238,7 @@ CONTRADICTION = Cause("contradiction", _contradicted,
     "Inconsistent verdicts: {share} repeated answers have different verdicts",
     "The same text for the same task passes once and fails another time, so the policy learns from chance.",
     "Look for wall-clock limits on a busy machine, random numbers in tests, and state shared between candidates.",
-    wider_limits, (0.1, 0.01), explains=("golds",))  # fmt: skip
+    wider_limits, (0.1, 0.01), explains=("golds", "one_answer"))  # fmt: skip
 
 OF_VERDICTS = (
     Cause("parse", _unparsed,
