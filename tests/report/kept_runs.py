@@ -41,7 +41,9 @@ def write(seen: Evidence, file: Path) -> None:
     kept = {
         "config": {name: seen.config[name] for name in ("stage", *NODES) if seen.config.get(name)},
         "manifest": {
-            "model": {name: seen.of_model(name) for name in ("total", "trained", "trained_by_part") if seen.of_model(name)},
+            "model": {
+                name: seen.of_model(name) for name in ("total", "trained", "trained_by_part") if seen.of_model(name)
+            },
             "train": seen.manifest.get("train") or {},
         },
         "summary": {name: seen.summary.get(name) for name in ("status", "steps", "reason")},
@@ -59,7 +61,9 @@ def write(seen: Evidence, file: Path) -> None:
 
 def kept(path: Path) -> Evidence:
     read = json.loads(path.read_text())
-    rollouts, measured = ([from_row(RolloutRow, row) for row in unpack(read[name])] for name in ("rollouts", "measured"))
+    rollouts, measured = (
+        [from_row(RolloutRow, row) for row in unpack(read[name])] for name in ("rollouts", "measured")
+    )
     return Evidence(
         metrics=read["metrics"],
         step_counts=[StepCounts(**one) for one in read["steps"]],

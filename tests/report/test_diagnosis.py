@@ -225,7 +225,7 @@ def test_a_share_lies_within_its_interval(count, more):
 )
 def test_only_a_run_that_trained_and_did_not_learn_has_a_cause_to_tell(cause, outcome, training, told, tmp_path):
     """A stop's own reason is printed anyway."""
-    findings = (Finding(cause, "a title", "why", "remedy", Weight.BLOCKS),) if cause else ()
+    findings = (Finding(cause, "a title", "why", (), "advice", Weight.BLOCKS),) if cause else ()
     found = Diagnosis(findings, (), outcome, "", "The run stopped: so it did")
     assert Report(tmp_path, found, training).root_cause == told
 

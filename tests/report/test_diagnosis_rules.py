@@ -77,7 +77,9 @@ def test_too_few_held_out_tasks_say_nothing():
     few, many = (World(gain=0.0, change_held_out=around(-0.3, 0.1, tasks)).evidence() for tasks in (3, 100))
     assert causes(many) == ["worse"] and causes(few) == []
     level = diagnose(World(gain=0.0, change_held_out=around(0.0, 0.4, 3)).evidence())
-    assert level.power.startswith("Nothing can be said about learning: 3 held-out tasks with 1 sample each are too few.")
+    assert level.power.startswith(
+        "Nothing can be said about learning: 3 held-out tasks with 1 sample each are too few."
+    )
 
 
 def test_the_box_is_neutral_unless_success_rose():

@@ -39,7 +39,9 @@ def proposed(stage: str) -> dict[str, set[Remedy]]:
     seen, found = seen_of(stage), {}
     for cause in CAUSES:
         for remedy in remedies(seen.config, cause.remedies(seen)):
-            found.setdefault(remedy.key, set()).add(remedy.value if isinstance(remedy.value, list) is False else str(remedy.value))
+            found.setdefault(remedy.key, set()).add(
+                remedy.value if isinstance(remedy.value, list) is False else str(remedy.value)
+            )
     return found
 
 

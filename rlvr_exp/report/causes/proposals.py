@@ -177,7 +177,11 @@ def on_fresh_samples(seen: Evidence) -> Options:
 def fewer_steps(seen: Evidence) -> Options:
     """The steps until half of the success in training was reached."""
     begun = halfway(seen.step_counts, lambda one: one.group_success)
-    return {"algorithm.max_steps": begun} if 1 < begun < _steps(seen) else {"algorithm.max_steps": max(1, _steps(seen) // 2)}
+    return (
+        {"algorithm.max_steps": begun}
+        if 1 < begun < _steps(seen)
+        else {"algorithm.max_steps": max(1, _steps(seen) // 2)}
+    )
 
 
 def larger_batch(seen: Evidence) -> Options:

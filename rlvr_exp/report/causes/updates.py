@@ -216,7 +216,12 @@ def _far(seen: Evidence) -> Sign | None:
         return None
     begun = next(step for step, value in points if value >= LARGE_KL)
     weight = Weight.BLOCKS if last >= HUGE_KL else Weight.HOLDS_BACK
-    return Sign(weight=weight, onset=begun, rows=seen.rollouts[::-1], facts={"first": middle(points[:1]), "last": last, "losses": "; ".join(seen.losses)})
+    return Sign(
+        weight=weight,
+        onset=begun,
+        rows=seen.rollouts[::-1],
+        facts={"first": middle(points[:1]), "last": last, "losses": "; ".join(seen.losses)},
+    )
 
 
 RESUME = "Resume from a checkpoint before that step."
@@ -460,7 +465,11 @@ def _off_ratio(seen: Evidence) -> Sign | None:
 
 def _of_ratio(seen: Evidence) -> Mapping[str, Any]:
     reused = {key: value for key, value in on_fresh_samples(seen).items() if seen.number(key, value) != value}
-    return {**reused, **lower_rate(seen)} if reused else {"model.dtype": "float32", "algorithm.correction": "sequence_mask"}
+    return (
+        {**reused, **lower_rate(seen)}
+        if reused
+        else {"model.dtype": "float32", "algorithm.correction": "sequence_mask"}
+    )
 
 
 OF_UPDATES = (

@@ -7,7 +7,14 @@ from operator import methodcaller
 
 from rlvr_exp.episodes.types import VERDICT_OF
 from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.report.causes.proposals import checked_answers, easier, more_resources, same_wording, together, wider_limits
+from rlvr_exp.report.causes.proposals import (
+    checked_answers,
+    easier,
+    more_resources,
+    same_wording,
+    together,
+    wider_limits,
+)
 from rlvr_exp.report.data import is_cheat
 from rlvr_exp.report.evidence import (
     Cause,
