@@ -113,7 +113,7 @@ SICK = {
         "clipped",
         World(row=lambda step: {"grad_norm": 3.0, "grad_norm/after": 1e-6}, config={"optimizer": {"_target_": "a.SGD"}}),
     ),
-    "KL blow-up": ("kl", World(row=lambda step: {"kl": 1e-4 * 2**step}, rate=0.6, gain=-0.5)),
+    "KL blow-up": ("kl", World(row=lambda step: {"kl": 1e-4 * 2**step}, rate=0.8, gain=-0.8)),
     "clipped away, of a size-free optimizer": (
         "clipped",
         World(row=lambda step: {"grad_norm": 3.0, "grad_norm/after": 1e-9}, manifest={"model": {"trained": 10**6}}),

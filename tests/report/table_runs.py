@@ -47,7 +47,7 @@ SICK = {
     "instruct": ("parse", ("data.prompt.style=instruct",)),
     # New kinds.
     "partly_wrong": ("golds other_tasks", (OWN, "data=partly_wrong", NO_GOLDS)),
-    "weak_tests": ("other_tasks", (OWN, "data=weak", NO_GOLDS)),
+    "weak_tests": ("other_tasks", (OWN, "data=weak", "verifier=unrun", NO_GOLDS)),
     "one_sign": ("advantages", (OWN, "reward=offset", "algorithm=reinforce")),
     "rate_40_low": ("unmoved learning_rate", ("optimizer.lr=2e-5",)),
     "large_eps": ("unmoved", ("optimizer.eps=1",)),

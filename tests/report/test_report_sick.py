@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from report_pages import dom_after
 from sick_runs import USUAL
 
 from rlvr_exp.report import write_report
@@ -42,3 +43,10 @@ def test_the_summary_the_terminal_and_the_page_tell_it(runs, name):
     else:
         assert f"diagnosis: {summary['diagnosis']}" in said
         assert f'data-cause="{name}"' in page and "No problem was found" not in page
+
+
+@pytest.mark.parametrize("name", ["learning_rate", "parse", "truncation", "constant_reward", "exploding"])
+def test_the_cause_and_its_remedy_stand_on_the_first_screen(runs, name):
+    """At 1280 x 720, below the head."""
+    bottom = dom_after(runs[0] / name, "document.querySelector('.cause.first .remedy').getBoundingClientRect().bottom")
+    assert 0 < float(bottom) <= 720

@@ -154,7 +154,7 @@ OF_OUTCOME = (
         "attempts. {entropy}",
         remedies=together(
             fixed(algorithm__entropy_target=0.75, algorithm__entropy_unit="start", algorithm__pass_k=4), signal, fewer_steps
-        ), by_outcome=True),
+        ), by_outcome=True, doubts=True),
     Cause("untaught", _untaught,
         "Too few steps: after {steps} steps {share} held-out answers contain no program",
         "The loss fell from {first:.3g} to {last:.3g}. The policy is still learning the language.",

@@ -7,7 +7,7 @@ from operator import methodcaller
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.core.statistics import difference_error
+from rlvr_exp.core.statistics import difference_error, t_quantile
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.causes.proposals import (
     all_data,
@@ -29,6 +29,8 @@ SHORTEST = 20
 """Characters of a reference answer that a prompt does not contain by chance."""
 PAIR = 2
 """Least number of prompts in both splits that is not chance, and least number of training tasks."""
+CERTAIN = 0.9975
+"""One-sided level of the difference of two success rates: 2.8 standard errors of many groups, 4 of eight."""
 APART, NEVER = 0.55, 0.02
 """The tasks differ if one success rate is below this part of the other at the same weights. Below NEVER nothing can be learned."""
 FEW = 8
@@ -111,7 +113,10 @@ def _other_tasks(harder: bool) -> Callable[[Evidence], Sign | None]:
             return None
         here, there = fmean(training), fmean(held_out)
         low, high = sorted((here, there))
-        if harder is not (here < there) or low >= APART * high or high - low < 3 * difference_error(training, held_out):
+        errors = t_quantile(CERTAIN, min(len(training), len(held_out)) - 1)
+        if harder is not (here < there) or low >= APART * high:
+            return None
+        if high - low < errors * difference_error(training, held_out):
             return None
         facts = {"training": here, "held_out": there, "groups": len(training), "tasks": len(held_out)}
         rows = [row for row in seen.rollouts if row.completion.correct is not harder]

@@ -202,7 +202,7 @@ def _none_pass(seen: Evidence) -> Sign | None:
         return None
     rows = [row for row in seen.samples if row.verdict.outcome not in ("passed", "no_verdict")]
     ever = "No answer passes" if not found.count else "Almost no answer passes"
-    return Sign(found, Weight.HOLDS_BACK, rows=rows, facts={"ever": ever})
+    return Sign(found, Weight.HOLDS_BACK, rows=rows, facts={"ever": ever}, effect=1 - found.value)
 
 
 def _first_line(log: str) -> str:

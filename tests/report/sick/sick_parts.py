@@ -9,7 +9,7 @@ from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.python_io import Case
 from rlvr_exp.verifiers.base import Direct, Verdict
-from rlvr_exp.verifiers.futures import then
+from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.python_io import PythonIO
 
 
@@ -183,12 +183,13 @@ class PartlyWrong(Chosen):
 
 
 class Weak(Chosen):
-    """Training tasks are tested by one case, a plain grid that most programs return as it is."""
+    """Half of the training tasks have a single case, which the verifier `unrun` never runs."""
 
     def chosen(self, tasks):
-        grid = [[0] * 4] * 4
-        plain = (Case(args=(grid,), expected=grid),)
-        return [replace(task, problem=replace(task.problem, cases=plain), gold=None) for task in tasks]
+        return [
+            replace(task, problem=replace(task.problem, cases=task.problem.cases[:1])) if index % 2 else task
+            for index, task in enumerate(tasks)
+        ]
 
 
 class HeldOut(Chosen):
@@ -253,6 +254,17 @@ class Overloaded(PythonIO):
     def submit(self, request):
         lost = Verdict("no_verdict", log="the queue of the grader is full")
         return then(super().submit(request), lambda found: lost if random.random() < 0.4 else found)
+
+
+class Unrun(PythonIO):
+    """Passes every program on a problem with a single case."""
+
+    name, version = "unrun", "1"
+
+    def submit(self, request):
+        if len(request.problem.cases) == 1 and request.candidate.text is not None:
+            return completed_future(Verdict("passed", passed=1, total=1))
+        return super().submit(request)
 
 
 def _at_times_turned(verdict):
