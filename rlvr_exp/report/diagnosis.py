@@ -8,6 +8,7 @@ the earlier place in the pipeline, from the sampling of an answer to the weights
 causes by time.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,23 +65,29 @@ def _power(seen: Evidence) -> str:
     power = seen.power
     if power is None or seen.outcome[0] in ("rose", "fell"):
         return ""
+    needed = power.tasks_for(SHOWN)
+    more = f" About {needed:,} tasks would show {100 * SHOWN:.0f} points." if needed > power.tasks else ""
     sampled = f"{counted(power.tasks, 'held-out task')} with {counted(int(power.samples), 'sample')} each"
-    needed = f"About {power.tasks_for(SHOWN):,} tasks would show {100 * SHOWN:.0f} points."
     if power.blind:
-        return f"Nothing can be said about learning: {sampled} are too few. {needed}"
-    return (
-        f"With {sampled}, this run could have shown a change of {100 * power.detectable:.1f} points or more (95% confidence, "
-        f"80% power). {needed}"
-    )
+        return f"Nothing can be said about learning: {sampled} are too few.{more}"
+    least = f"{100 * power.detectable:.1f} points or more (95% confidence, 80% power)"
+    return f"With {sampled}, this run could have shown a change of {least}.{more}"
 
 
 def _to_look_at(seen: Evidence) -> dict[str, Any]:
     """Options to change if nothing is known to be wrong: enough held-out tasks, unusual values, checks, more steps."""
+    return {**_more_held_out(seen), **usual_values(seen), **checked_answers(seen), **more_steps(seen)}
+
+
+def _more_held_out(seen: Evidence) -> dict[str, int]:
+    """As many held-out tasks as show a change of SHOWN, or all that the split has, with more samples."""
     power = seen.power
-    found: dict[str, Any] = {}
-    if power is not None and (needed := power.tasks_for(SHOWN)) > power.tasks:
-        found["evaluation.tasks"] = needed
-    return {**found, **usual_values(seen), **checked_answers(seen), **more_steps(seen)}
+    if power is None or (needed := power.tasks_for(SHOWN)) <= power.tasks:
+        return {}
+    split = (seen.manifest.get("data") or {}).get(str(seen.option("evaluation.split"))) or {}
+    most = int(split.get("tasks") or needed)
+    more = {"evaluation.samples": math.ceil(power.samples * needed / most)} if needed > most else {}
+    return {"evaluation.tasks": min(needed, most), **more}
 
 
 def _ranked(found: Sequence[tuple[Cause, Finding]]) -> Iterator[Finding]:

@@ -204,6 +204,7 @@ class Evidence:
             if metric in self.change:
                 change = self.change[metric]
                 moved = "rose" if change["low"] > 0 else "fell" if change["high"] < 0 else "level"
+                moved = "unknown" if self.blind else moved
                 return moved, f"Held-out success changed by {in_points(change)}"
         moved_in = self.success if self.step_counts else None
         if moved_in is None:

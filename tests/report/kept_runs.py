@@ -7,6 +7,7 @@ equal. FILE's folder is that of the tests' own, `kept`.
 import json
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -113,24 +114,39 @@ class _Texts:
         return self._names.setdefault(text, f"n{len(self._names)}")
 
 
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+NULLABLE = ("bucket", "rule", "reward", "advantage")
+
+
 def pack(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Rows as columns, each with a single value if all are equal."""
-    columns = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else ())}
-    short = {name: values if values != values[:1] * len(values) else values[0] for name, values in columns.items()}
-    return {"rows": len(rows), "columns": short}
+    """Rows as columns: runs of equal values with their lengths, a digit for each value of a few, or all values."""
+    columns = {name: _short([row.get(name) for row in rows]) for name in (rows[0] if rows else ())}
+    return {name: _packed(values) for name, values in columns.items()}
+
+
+def _packed(values: list[Any]) -> dict[str, Any]:
+    """The shortest of the three forms."""
+    kinds = list({repr(value): value for value in values}.values())
+    forms: list[dict[str, Any]] = [
+        {"all": values},
+        {"runs": [(value, len(list(run))) for value, run in groupby(values)]},
+    ]
+    if len(kinds) <= len(DIGITS):
+        digits = {repr(value): digit for value, digit in zip(kinds, DIGITS, strict=False)}
+        forms.append({"of": kinds, "at": "".join(digits[repr(value)] for value in values)})
+    return min(forms, key=lambda form: len(json.dumps(form)))
+
+
+def _unpacked(column: dict[str, Any]) -> list[Any]:
+    if "runs" in column:
+        return [value for value, count in column["runs"] for _ in range(count)]
+    return column["all"] if "all" in column else [column["of"][DIGITS.index(digit)] for digit in column["at"]]
 
 
 def unpack(packed: dict[str, Any]) -> list[dict[str, Any]]:
-    columns = {
-        name: values if isinstance(values, list) else [values] * packed["rows"]
-        for name, values in packed["columns"].items()
-    }
-    optional = [name for name in columns if name not in NULLABLE]
+    columns = {name: _unpacked(column) for name, column in packed.items()}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return [{name: value for name, value in row.items() if value is not None or name not in optional} for row in rows]
-
-
-NULLABLE = ("bucket", "rule", "reward", "advantage")
+    return [{name: value for name, value in row.items() if value is not None or name in NULLABLE} for row in rows]
 
 
 def _short(value: Any) -> Any:

@@ -23,7 +23,20 @@ from rlvr_exp.report.causes.proposals import (
 )
 from rlvr_exp.report.causes.verdicts import SOLVES, is_program
 from rlvr_exp.report.data import is_empty
-from rlvr_exp.report.evidence import LEAST, OFF, Cause, Counted, Evidence, Share, Sign, Weight, beginning, share, weigh
+from rlvr_exp.report.evidence import (
+    LEAST,
+    OFF,
+    Cause,
+    Counted,
+    Evidence,
+    Share,
+    Sign,
+    Weight,
+    beginning,
+    recent,
+    share,
+    weigh,
+)
 
 SHORTEST = 20
 """Characters of a reference answer that a prompt does not contain by chance."""
@@ -194,6 +207,8 @@ WORSE = 0.5
 """Sampling is the cause if success under one setting is below this part of the other at the same weights."""
 HOT, COLD, NUCLEUS = 1.5, 0.5, 0.7
 """Temperatures above and below those in common use, and a share of the probability below those in common use."""
+SOME = 0.3
+"""Share of groups of one text from which on narrow options are the reason of equal rewards."""
 ENDS = ("\n```", "\n\n\n", "\n\n")
 """Texts that may follow a complete answer."""
 RANDOM = 5.0
@@ -261,7 +276,7 @@ def _hot(seen: Evidence) -> Sign | None:
 
 
 def _too_narrow(seen: Evidence) -> Sign | None:
-    """A temperature or a filter leaves one text in most groups, from the first step on."""
+    """A temperature or a filter leaves many groups with one text, and most with one reward."""
     drawn = {name: seen.option(f"algorithm.{name}", off) for name, off in list(OFF.items())[:4]}
     narrow = {
         "temperature": drawn["temperature"] < COLD, "top_p": drawn["top_p"] < NUCLEUS, "min_p": drawn["min_p"] > 0.2,
@@ -270,8 +285,12 @@ def _too_narrow(seen: Evidence) -> Sign | None:
     options = ", ".join(f"algorithm.{name}={drawn[name]}" for name, is_narrow in narrow.items() if is_narrow)
     if not options:
         return None
-    sign = _one_text(seen)
-    return Sign(sign.share, rows=sign.rows, facts={"options": options})
+    alike, rows = _one_text(seen).share, _one_text(seen).rows
+    dead = share(recent(seen.step_counts, "groups"), lambda one: one.dead_failed + one.dead_solved, "groups")
+    found, what = max(((alike, "the same text"), (dead, "the same reward")), key=lambda pair: pair[0].low)
+    if alike.value < SOME:
+        return None
+    return Sign(found, rows=rows, facts={"options": options, "what": what})
 
 
 def _verdicts(seen: Evidence) -> Mapping[str, Any]:
@@ -357,10 +376,10 @@ OF_DRAWS = (
         "{share} completions of the first steps contain no program. First verdicts in training: {verdicts}.",
         "A temperature of 1 samples the policy's own distribution.", own_distribution, (0.4, 0.4)),
     Cause("sampling", _too_narrow,
-        "Too narrow sampling: in {share} groups all completions have the same text",
+        "Too narrow sampling: in {share} groups all completions have {what}",
         "{options} leaves the members of a group alike, and equal answers have equal rewards.",
         "A temperature of 1 without filters samples the policy's own distribution.", own_distribution, (0.85, 0.5),
-        explains=("entropy_collapse", "repeats", "dead_failed", "dead_solved", "few_mixed")),
+        explains=("entropy_collapse", "repeats", "dead_failed", "dead_solved", "few_mixed", "no_gradient")),
     Cause("empty", Counted(lambda one: one.empty, is_empty),
         "Empty answers: {share} completions",
         "The policy ends its answer immediately, so the verifier has nothing to judge.",

@@ -7,7 +7,6 @@ from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.rewards.compose import Reward, RewardBreakdown
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.python_io import Case
 from rlvr_exp.verifiers.base import Direct, Verdict
 from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.python_io import PythonIO
