@@ -42,7 +42,7 @@ class Domain:
     checks: tuple[str, ...] = ()
     """Functions of the configuration and the tasks' domain that yield problems of a run once its data are read."""
     causes: tuple[str, ...] = ()
-    """Tables of further causes (rlvr_exp.report.evidence) that a diagnosis looks for."""
+    """Tables of further causes (rlvr_exp.report.cause) that a diagnosis looks for."""
     code_sets: tuple[str, ...] = ()
     """Sets of programs with tests, in their own formats (CodeSet of rlvr_exp.tasks.code_records)."""
     programs: str = ""

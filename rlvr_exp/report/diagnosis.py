@@ -16,9 +16,10 @@ from typing import Any
 from markupsafe import Markup
 
 from rlvr_exp.core.measures import counted
+from rlvr_exp.report.cause import BY_ITSELF, Cause, Finding, Weight
 from rlvr_exp.report.causes import CAUSES
 from rlvr_exp.report.causes.proposals import checked_answers, more_steps, usual_values
-from rlvr_exp.report.evidence import BY_ITSELF, Cause, Evidence, Finding, Weight
+from rlvr_exp.report.evidence import Evidence
 from rlvr_exp.report.remedies import Remedy, remedies
 from rlvr_exp.report.rendering import part
 

@@ -13,10 +13,11 @@ from thinning import thinned, tries
 import rlvr_exp
 from rlvr_exp.config.schema import STAGES, trains
 from rlvr_exp.report import Report
+from rlvr_exp.report.cause import Finding, Weight
 from rlvr_exp.report.causes import CAUSES
 from rlvr_exp.report.data import count_step
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
-from rlvr_exp.report.evidence import Evidence, Finding, Share, Weight
+from rlvr_exp.report.evidence import Evidence, Share
 
 
 @pytest.mark.parametrize("sickness", thinned(SICK))

@@ -11,9 +11,10 @@ from typing import Any
 
 from rlvr_exp.core.statistics import difference_error
 from rlvr_exp.records.tracking import Row
+from rlvr_exp.report.cause import Cause, Sign, Weight
 from rlvr_exp.report.charts import chart
 from rlvr_exp.report.data import RunData
-from rlvr_exp.report.evidence import Cause, Evidence, Sign, Trend, Weight
+from rlvr_exp.report.evidence import Evidence, Trend
 from rlvr_exp.report.outcome import credit_table
 
 ROLES = ("solver", "tester")

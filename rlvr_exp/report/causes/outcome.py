@@ -9,6 +9,7 @@ from statistics import fmean, linear_regression
 from typing import Any
 
 from rlvr_exp.core.statistics import t_interval
+from rlvr_exp.report.cause import Cause, Sign, Weight
 from rlvr_exp.report.causes.proposals import (
     all_data,
     better_values,
@@ -24,19 +25,7 @@ from rlvr_exp.report.causes.proposals import (
     together,
 )
 from rlvr_exp.report.data import StepCounts
-from rlvr_exp.report.evidence import (
-    PASS_RATES,
-    Cause,
-    Evidence,
-    Share,
-    Sign,
-    Weight,
-    halfway,
-    in_points,
-    late,
-    middle,
-    share,
-)
+from rlvr_exp.report.evidence import PASS_RATES, Evidence, Share, halfway, in_points, late, middle, share
 
 GAP = 0.05
 """Part of success by which training must have risen more than the held-out tasks, beyond both intervals."""

@@ -7,22 +7,10 @@ from statistics import fmean
 
 from rlvr_exp.config.algorithm import EQUAL_REWARDS
 from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.report.cause import Cause, Sign, Weight, weigh
 from rlvr_exp.report.causes.proposals import easier, fixed, larger_groups, signal, simple_reward, together
 from rlvr_exp.report.data import StepCounts
-from rlvr_exp.report.evidence import (
-    Cause,
-    Evidence,
-    Share,
-    Sign,
-    Weight,
-    beginning,
-    halfway,
-    onset,
-    recent,
-    share,
-    trend,
-    weigh,
-)
+from rlvr_exp.report.evidence import Evidence, Share, beginning, halfway, onset, recent, share, trend
 
 CONSTANT, INVERTED, DEAD = (0.6, 0.3), (0.4, 0.15), (0.9, 0.75)
 """(blocks, holds back): shares of groups. Four groups and all of them are 0.51."""

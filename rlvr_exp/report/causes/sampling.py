@@ -9,6 +9,7 @@ from typing import Any
 
 from rlvr_exp.core.statistics import difference_error, t_quantile
 from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.report.cause import Cause, Counted, Sign, Weight, weigh
 from rlvr_exp.report.causes.proposals import (
     all_data,
     checked_answers,
@@ -23,20 +24,7 @@ from rlvr_exp.report.causes.proposals import (
 )
 from rlvr_exp.report.causes.verdicts import SOLVES, is_program
 from rlvr_exp.report.data import is_empty
-from rlvr_exp.report.evidence import (
-    LEAST,
-    OFF,
-    Cause,
-    Counted,
-    Evidence,
-    Share,
-    Sign,
-    Weight,
-    beginning,
-    recent,
-    share,
-    weigh,
-)
+from rlvr_exp.report.evidence import LEAST, OFF, Evidence, Share, beginning, recent, share
 
 SHORTEST = 20
 """Characters of a reference answer that a prompt does not contain by chance."""

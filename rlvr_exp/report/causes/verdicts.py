@@ -7,6 +7,7 @@ from operator import methodcaller
 
 from rlvr_exp.episodes.types import VERDICT_OF
 from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.report.cause import Cause, Counted, Sign, Weight, weigh
 from rlvr_exp.report.causes.proposals import (
     checked_answers,
     easier,
@@ -16,19 +17,7 @@ from rlvr_exp.report.causes.proposals import (
     wider_limits,
 )
 from rlvr_exp.report.data import is_cheat
-from rlvr_exp.report.evidence import (
-    Cause,
-    Counted,
-    Evidence,
-    Share,
-    Sign,
-    Weight,
-    beginning,
-    onset,
-    recent,
-    share,
-    weigh,
-)
+from rlvr_exp.report.evidence import Evidence, Share, beginning, onset, recent, share
 from rlvr_exp.tasks.completion import whole_program
 from rlvr_exp.tasks.python_syntax import syntax_fault
 
