@@ -46,7 +46,9 @@ class Diagnosis:
     @property
     def headline(self) -> str:
         """The first cause in one line, else the end of the run, or that no problem was found."""
-        return self.findings[0].title if self.findings else self.ended or NOTHING
+        if self.findings or self.ended:
+            return self.findings[0].title if self.findings else self.ended
+        return NOTHING if self.outcome in ("rose", "unknown") else f"{NOTHING}, and no gain was shown"
 
 
 def diagnose(seen: Evidence) -> Diagnosis:

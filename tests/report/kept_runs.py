@@ -94,9 +94,10 @@ class _Texts:
         gold = self._golds.get(task, "")
         read = row.completion.truncated or row.verdict.bucket == "parse" or not text.strip()
         shown = text[:SHORT] if read else self._name(text.strip())
-        if gold and (gold in row.prompt or gold == text.strip() or row.completion.truncated):
+        cut = row.completion.truncated or any(one in gold for one in self._stop)
+        if gold and (gold in row.prompt or gold == text.strip() or cut):
             leaks = gold[:SHORT] if gold in row.prompt else ""
-            self.golds[self._name(task)] = gold[:SHORT] if leaks or row.completion.truncated else self._name(gold)
+            self.golds[self._name(task)] = gold[:SHORT] if leaks or cut else self._name(gold)
             shown = self.golds[self._name(task)] if gold == text.strip() else shown
         stops = "".join(one for one in self._stop if one in text and one not in shown)
         marks = TWICE.search(row.prompt)

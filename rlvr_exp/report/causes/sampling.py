@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import methodcaller
 from statistics import fmean
 from typing import Any
@@ -185,8 +185,9 @@ OTHER_TASKS = (
 
 ONE_TEXT = (0.85, 0.7)
 """(blocks, holds back): share of groups whose completions are one text."""
-CUT = 0.5
-"""Answers that a stop text cuts pass less than this part as often as the others."""
+CUT, INSIDE = 0.5, 0.3
+"""Answers that a stop text cuts pass less than CUT times as often as others. INSIDE: share of reference answers that it cuts, or of
+answers without a program."""
 SURE, FALLEN = 0.02, 0.1
 """A collapse has an entropy per token below SURE nats, and below this part of the first value."""
 OPEN = 1.5
@@ -208,18 +209,28 @@ LONGER = 2
 
 
 def _cut_by_stop(seen: Evidence) -> Sign | None:
-    """Answers end at a stop text, and pass far more seldom than the others, or never."""
-    rows, texts = seen.rollouts, tuple(filter(None, seen.option("algorithm.stop", []) or []))
+    """Answers end at a stop text and pass far more seldom than others, or hardly ever although it stands inside of correct
+    answers or leaves no program."""
+    texts = tuple(filter(None, seen.option("algorithm.stop", []) or []))
     # A completion with such a text has ended there, wherever in its last token the text is.
-    ended = [row for row in rows if any(text in row.completion.text for text in texts)]
-    rest = [row for row in rows if not any(text in row.completion.text for text in texts)]
+    ended, rest = (
+        [row for row in seen.rollouts if any(text in row.completion.text for text in texts) is stopped]
+        for stopped in (True, False)
+    )
     passed, others = (Share(sum(row.completion.correct for row in part), len(part)) for part in (ended, rest))
     unread = Share(sum(row.verdict.bucket == "parse" for row in ended), len(ended))
-    if passed.high > max(SOLVES, CUT * others.low):
+    inside = Share(sum(_holds(gold, texts) for gold in seen.golds.values()), len(seen.golds))
+    hardly = passed.high <= SOLVES and max(unread.low, inside.low) > INSIDE
+    if not hardly and passed.high > CUT * others.low:
         return None
-    found = Share(len(ended), len(rows))
-    weight = weigh(Sign(found), 0.8 if unread.value > 0.5 else 2.0, 0.1)
+    found = Share(len(ended), len(seen.rollouts))
+    weight = weigh(Sign(found), 0.8 if hardly else 2.0, 0.1)
     return Sign(found, weight, rows=ended, facts={"passed": passed, "unread": unread}) if weight else None
+
+
+def _holds(gold: str, texts: Sequence[str]) -> bool:
+    """Whether a reference answer goes on after one of the texts."""
+    return any(gold.rstrip().partition(text)[2] for text in texts)
 
 
 def _random(seen: Evidence) -> Sign | None:
