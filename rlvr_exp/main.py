@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -225,8 +225,8 @@ def _single(line: CommandLine) -> int:
     if checked.config.run.dry:
         return _dry(checked, line.words)
     _refuse_what_cannot_run([checked.config])
-    if STAGES[str(checked.config.stage)].immediate:
-        return _immediately(checked.config, JSON in line.flags)
+    if STAGES[str(checked.config.stage)].direct:
+        return int(import_module(f"rlvr_exp.stages.{checked.config.stage}").main(checked.config, JSON in line.flags))
     return _run(checked, line.words, _directory(checked.config)).code
 
 
@@ -277,16 +277,6 @@ def _directory(config: "Config") -> Path:
     return directory_of(config) or default_directory(config.stage, datetime.now())
 
 
-def _immediately(config: "Config", as_json: bool) -> int:
-    """Run a stage that has no run directory, in this process."""
-    from rlvr_exp.launch.console import Progress
-    from rlvr_exp.records.context import RunContext
-
-    stage = import_module(f"rlvr_exp.stages.{config.stage}")
-    with closing(Progress(0, str(config.stage), sys.stdout.isatty())) as progress:
-        return int(stage.main(config, RunContext(Path(), progress.event), as_json))
-
-
 def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome":
     from rlvr_exp.launch.children import inline_environment
     from rlvr_exp.launch.console import message_stream
@@ -309,6 +299,7 @@ def _inline() -> "Inline":
 
 
 def _sweep(line: CommandLine) -> int:
+    from rlvr_exp.config.schema import STAGES
     from rlvr_exp.runs.sweep import executor_apart, expand, run_sweep, sweep_directories
 
     if line.problems:
@@ -318,6 +309,9 @@ def _sweep(line: CommandLine) -> int:
     if "--cfg" in line.flags:
         raise InputError(InputProblem("--cfg", "shows one job", "with --multirun", "", "", "drop one of the two"))
     configs = [job.checked.config for job in jobs]
+    if alone := {config.stage for config in configs if STAGES[config.stage].direct}:
+        what = "has no run directory, and runs once"
+        raise InputError(InputProblem("+stage", what, f"{', '.join(alone)} with --multirun", remedy="drop --multirun"))
     if any(config.run.dry for config in configs):
         _refuse_what_cannot_run(configs, fetchable=True)
         return max(_dry(job.checked, job.words) for job in jobs)

@@ -107,7 +107,7 @@ def _missing(config: Config) -> Iterator[MissingArtifact]:
         for package in ("starlette", "uvicorn"):
             yield from _package(package, "'rlvr_exp[serve]'", "stage", "view", "+stage=index for a static overview")
     if config.index is not None:
-        yield from _output("index.output", config.index.output)
+        yield from _output("index.path", f"{config.index.path}/index.html")
 
 
 def _no_path(where: str, got: str, allowed: str = "an existing folder or file", remedy: str = "") -> MissingArtifact:

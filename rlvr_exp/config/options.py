@@ -161,9 +161,8 @@ class Stage:
     reported: bool = True
     """Its own run has a report; else it writes that of the run named by its option `run`, and needs no directory that
     stays."""
-    immediate: bool = False
-    """It works in the command's own process, without a run directory: `main(config, context, as_json)` of its module returns the exit
-    code."""
+    direct: bool = False
+    """It runs in the command's own process, without a run directory: `main(config, as_json)` of its module returns the exit code."""
 
 
 _USER: dict[tuple[str, type | None], type] = {}

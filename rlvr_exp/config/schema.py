@@ -156,13 +156,15 @@ STAGES: dict[str, Stage] = {
     "solutions": Stage("list, export, merge and check stored programs", ("data",), inherits=("data",)),
     "compare": Stage("compare the options and metrics of runs"),
     "report": Stage("rewrite the report and the diagnosis of a run, finished or killed", reported=False),
-    "view": Stage("show all runs and samples below a folder on a local page that follows them", immediate=True),
-    "index": Stage("write the overview of all runs below a folder as one HTML file", immediate=True),
+    "view": Stage(
+        "show all runs and samples below a folder on a local page that follows them", reported=False, direct=True
+    ),
+    "index": Stage("write the overview of all runs below a folder as one HTML file", reported=False, direct=True),
     "chain": Stage("run commands in sequence; each may read the results of earlier ones", resumes=True),
     "study": Stage("answer a question with many runs, plots and intervals", ("executor",), resumes=True),
     "prepare": Stage("make, check or convert data"),
     "benchmark": Stage("measure speed, memory and verdicts against common alternatives", resumes=True),
-    "doctor": Stage("check what is installed and works on this machine", immediate=True),
+    "doctor": Stage("check what is installed and works on this machine", direct=True),
 }
 
 OWN_BATCH = ("infer", "collect")

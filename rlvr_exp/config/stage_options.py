@@ -346,23 +346,19 @@ class Report:
 
 
 @dataclass
-class View:
-    """Options of +stage=view."""
+class Overview:
+    """Options of +stage=index, which writes index.html into the folder."""
 
     path: str = "outputs"
-    """Folder of the runs that are shown: a run directory, or a folder with runs at any depth. Nothing in it changes."""
-    port: int = option(0, low=0, high=65535)
-    """Port of the page on 127.0.0.1. 0: a free port."""
+    """Folder of the runs: a run directory, or a folder with runs at any depth."""
 
 
 @dataclass
-class Overview:
-    """Options of +stage=index."""
+class View(Overview):
+    """Options of +stage=view, which writes nothing into the folder."""
 
-    path: str = "outputs"
-    """Folder of the runs that are listed."""
-    output: str = ""
-    """HTML file that is written. Empty: index.html in that folder."""
+    port: int = option(0, low=0, high=65535)
+    """Port of the page on 127.0.0.1. 0: a free port."""
 
 
 @dataclass

@@ -34,7 +34,6 @@ from rlvr_exp.core.errors import BAD_INPUT, DONE
 from rlvr_exp.core.files import cache_home
 from rlvr_exp.launch.children import child_environment
 from rlvr_exp.records import manifest
-from rlvr_exp.records.context import RunContext
 from rlvr_exp.sandbox.isolation.jail import LEVELS, OPEN_AT
 from rlvr_exp.tasks.formats.rows import FORMATS
 
@@ -91,7 +90,7 @@ class Probe:
     needed: bool = False
 
 
-def main(_: Config, __: RunContext, as_json: bool) -> int:
+def main(_: Config, as_json: bool) -> int:
     """Run all probes, print a table of the findings or one JSON object, and return the exit code."""
     found: list[Finding] = []
     for finding in findings(probes()):

@@ -81,7 +81,10 @@ def read_facts(root: Path, directory: Path, last_step: int = 0) -> Facts | None:
     if not isinstance(stage, str) and not problems:
         return None
     measured = {when: _mapping(summary.get(when) or read(f"evaluation/{when}.json").get("rates")) for when in WHENS}
-    metrics = dict.fromkeys(metric for rates in measured.values() for metric in rates)
+    rates = {
+        when: {name: rate for name, rate in of.items() if "value" in _mapping(rate)} for when, of in measured.items()
+    }
+    metrics = dict.fromkeys(metric for of in rates.values() for metric in of)
     options = trajectory_options({key: value for key, value in config.items() if key != "seed"})
     return {
         "path": directory.relative_to(root).as_posix(),
@@ -97,7 +100,7 @@ def read_facts(root: Path, directory: Path, last_step: int = 0) -> Facts | None:
         "created": str(manifest.get("created") or ""),
         "tags": _tags(manifest.get("command") or ()),
         "arm": content_hash(options),
-        "rates": {metric: [measured[when].get(metric) for when in WHENS] for metric in metrics},
+        "rates": {metric: [rates[when].get(metric) for when in WHENS] for metric in metrics},
         "pages": [name for name in PAGES if inside(root, directory / name)],
         "diagnosis": summary.get("diagnosis") or "",
         "problems": problems,

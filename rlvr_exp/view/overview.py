@@ -1,7 +1,6 @@
 """The overview of all runs below a folder as one HTML file without a server."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from rlvr_exp.report.rendering import duration, part
 from rlvr_exp.view.facts import Facts, find_runs, inside, read_facts
 
 
-def all_facts(folder: Path, report: Callable[[int, int], None]) -> Iterator[Facts]:
+def all_facts(folder: Path, report: Callable[[int, int], None]) -> list[Facts]:
     """Facts of the runs at or below a folder, the newest first.
 
     Args:
@@ -31,11 +30,11 @@ def all_facts(folder: Path, report: Callable[[int, int], None]) -> Iterator[Fact
             facts["steps"] = max((int(row["step"]) for row in read_metrics(directory)), default=0)
         found.append(facts)
     report(len(directories), len(directories))
-    yield from sorted(found, key=lambda facts: facts["created"], reverse=True)
+    return sorted(found, key=lambda facts: facts["created"], reverse=True)
 
 
-def overview(folder: Path, runs: list[Facts], output: Path, written: datetime) -> str:
-    """The page. Its links to the pages of runs are relative to the file `output`."""
+def overview(folder: Path, runs: list[Facts], written: datetime) -> str:
+    """The page. Its links to the pages of runs are relative to the folder."""
     metrics = list(dict.fromkeys(metric for run in runs for metric in run["rates"]))
     metric = metrics[0] if metrics else "success"
 
@@ -45,8 +44,7 @@ def overview(folder: Path, runs: list[Facts], output: Path, written: datetime) -
 
     rows = []
     for run in runs:
-        pages = [folder.resolve() / run["path"] / name for name in reversed(run["pages"])]
-        link = quote(os.path.relpath(pages[0], output.resolve().parent)) if pages else ""
+        link = quote(f"{run['path']}/{run['pages'][-1]}") if run["pages"] else ""
         before, after = map(shown, run["rates"].get(metric, (None, None)))
         took = "" if run["seconds"] is None else duration(run["seconds"])
         rows.append((run, link, run["steps"], before, after, run["created"][:16].replace("T", " "), took))

@@ -81,12 +81,20 @@ def test_the_overview_lists_all_runs_and_links_their_reports(
     (root / "first" / "report.html").write_text("the report")
     before = state(root)
     monkeypatch.chdir(tmp_path)
-    assert main(["+stage=index", "index.output=page/all.html"]) == 0
-    assert capsys.readouterr().out.endswith("2 runs: page/all.html\n")
-    assert state(root) == before and {path.name for path in tmp_path.iterdir()} == {"outputs", "page"}
-    page = Page((tmp_path / "page" / "all.html").read_text())
-    links = [named["href"] for tag, named in page.tags if tag == "a"]
-    assert links == [os.path.join("..", "outputs", "first", "report.html")]
+    assert main(["+stage=index"]) == 0
+    assert capsys.readouterr().out.endswith("2 runs: outputs/index.html\n")
+    page = Page((root / "index.html").read_text())
+    (root / "index.html").unlink()
+    assert state(root) == before and [path.name for path in tmp_path.iterdir()] == ["outputs"]
+    assert [named["href"] for tag, named in page.tags if tag == "a"] == ["first/report.html"]
     for text in ("below/begun", "not finished", "41.7%", "58.3%", "Arc", "3 min 20 s"):
         assert text in page.text, text
-    assert main(["+stage=index"]) == 0 and (root / "index.html").is_file() and len(state(root)) == len(before) + 1
+
+
+@pytest.mark.parametrize("stage", ["view", "index"])
+def test_they_run_once_and_are_no_links(stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"+stage={stage}", f"{stage}.path={tmp_path}", "seed=0,1", "--multirun"]) == 2
+    assert "drop --multirun" in capsys.readouterr().err
+    link = f"chain.links.a=[+stage={stage},{stage}.path={tmp_path}]"
+    assert main(["+stage=chain", link, f"run.dir={tmp_path / 'chain'}"]) == 2
+    assert "has no run directory" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.roles import of_role, starts, team_of
 from rlvr_exp.config.run import planned
-from rlvr_exp.config.schema import Config, reads, trains
+from rlvr_exp.config.schema import STAGES, Config, reads, trains
 from rlvr_exp.config.solutions import HINDSIGHT
 from rlvr_exp.core.domains import able
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -76,6 +76,11 @@ def _of_links(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     root = directory_of(config) or UNNAMED
     for job in links_of(config.chain, root):
         checked = compose_lenient(list(job.words))
+        if checked.config.stage in STAGES and STAGES[checked.config.stage].direct:
+            what = "has no run directory, so that it is no link"
+            yield InputProblem(
+                f"chain.links.{job.name}", what, f"+stage={checked.config.stage}", remedy="run it after the chain"
+            )
         for problem in checked.problems or start_problems(checked.config, fetchable):
             if f"{root}/" not in f"{problem.what} {problem.got}":
                 yield replace(problem, where=f"chain.links.{job.name}: {problem.where}")
