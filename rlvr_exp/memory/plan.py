@@ -88,8 +88,9 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
         yield "begins", found or f"from the first step: no checkpoint in {directory}"
     yield "reads", ", ".join(_read(config)) or "nothing"
     directory = directory_of(config) or f"outputs/DATE/TIME_{config.stage}"
+    alone = f"{config.index.path}/index.html" if config.index is not None else "nothing"
     direct = STAGES[str(config.stage)].direct
-    yield "writes", "nothing" if direct else f"{directory}: {', '.join(_written(config))}"
+    yield "writes", alone if direct else f"{directory}: {', '.join(_written(config))}"
     for need in needs:
         yield "to fetch", f"{need.problem.got}: {need.command}"
 
@@ -183,6 +184,7 @@ def _read(config: Config) -> Iterator[str]:
         yield config.evaluate.baseline
     if config.compare is not None:
         yield from config.compare.runs
+    yield from (node.path for node in (config.view, config.index) if node is not None)
     if config.verify is not None:
         yield config.verify.input
     for options in (config.prepare, config.benchmark):

@@ -95,6 +95,10 @@ def test_the_overview_lists_all_runs_and_links_their_reports(
 def test_they_run_once_and_are_no_links(stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([f"+stage={stage}", f"{stage}.path={tmp_path}", "seed=0,1", "--multirun"]) == 2
     assert "drop --multirun" in capsys.readouterr().err
-    link = f"chain.links.a=[+stage={stage},{stage}.path={tmp_path}]"
-    assert main(["+stage=chain", link, f"run.dir={tmp_path / 'chain'}"]) == 2
-    assert "has no run directory" in capsys.readouterr().err
+    (tmp_path / "chain").mkdir()
+    link = f"_target_: rlvr_exp.runs.chain.run_links\nlinks: {{a: [+stage={stage}, {stage}.path={tmp_path}]}}\n"
+    (tmp_path / "chain" / "mine.yaml").write_text(link)
+    assert main(["+stage=chain", "chain=mine", f"hydra.searchpath=[{tmp_path}]", f"run.dir={tmp_path / 'run'}"]) == 2
+    assert "chain.links.a: has no run directory" in capsys.readouterr().err
+    assert main([f"+stage={stage}", f"{stage}.path={tmp_path}", "run.dry=true"]) == 0
+    assert "outputs/DATE" not in capsys.readouterr().out and not (tmp_path / "index.html").exists()
