@@ -87,10 +87,10 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
         found = f"after {steps[0].name} of {directory}, where it is sound" if steps else ""
         yield "begins", found or f"from the first step: no checkpoint in {directory}"
     yield "reads", ", ".join(_read(config)) or "nothing"
-    directory = directory_of(config) or f"outputs/DATE/TIME_{config.stage}"
+    writes = directory_of(config) or f"outputs/DATE/TIME_{config.stage}"
     alone = f"{config.index.path}/index.html" if config.index is not None else "nothing"
     direct = STAGES[str(config.stage)].direct
-    yield "writes", alone if direct else f"{directory}: {', '.join(_written(config))}"
+    yield "writes", alone if direct else f"{writes}: {', '.join(_written(config))}"
     for need in needs:
         yield "to fetch", f"{need.problem.got}: {need.command}"
 

@@ -54,7 +54,7 @@ def held_out_samples(run: RunData) -> Markup:
         chosen += [
             (title, task) for task in _with_different(texts.__getitem__, (one for one in some if one not in taken))
         ]
-    cards = []
+    cards: list[Markup] = []
     for title, task in chosen:
         shown = [(when, one.completion, one.mode, one.about or {}) for when, one in sides[task].items()]
         cards.append(_card(run, title, next(iter(sides[task].values())).prompt, shown, open=not cards))

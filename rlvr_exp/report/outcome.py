@@ -214,7 +214,7 @@ def verdict_table(run: RunData) -> Markup:
         for name in names
         if any(of.get(name) for of in columns.values())
     ]
-    latencies = [(when, text) for when in run.numbers if (text := _latency(run, when))]
+    latencies = [(when, text) for when in WHENS if when in run.numbers and (text := _latency(run, when))]
     if not rows:
         return Markup()
     return part("table", heads=("", *columns), rows=rows, kind="counts") + part("latency", latencies=latencies)

@@ -424,7 +424,8 @@ def container() -> Finding:
 def extras() -> Finding:
     if find_spec("packaging") is None:
         raise Unusable("packaging is not installed", "pip install packaging")
-    complete, missing = [], []
+    complete: list[str] = []
+    missing: list[str] = []
     for name, wanted in requirements().items():
         if name not in ("", "dev", "vllm"):
             (missing if lacking(wanted) else complete).append(name)

@@ -249,7 +249,7 @@ def _one_sign(seen: Evidence) -> Sign | None:
     if not math.isnan(seen.ends("distill/taught")[1]) or seen.class_of("algorithm") == "SSD":
         return None
     rows = [row for row in seen.rollouts if row.advantage and not row.waited]
-    positive = Share(sum(row.advantage > 0 for row in rows), len(rows))
+    positive = Share(sum((row.advantage or 0.0) > 0 for row in rows), len(rows))
     negative = Share(len(rows) - positive.count, len(rows))
     found = max(positive, negative, key=lambda one: one.count)
     # Positive ones of right answers alone are imitation of what passed.
