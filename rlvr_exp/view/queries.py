@@ -182,7 +182,7 @@ def full_samples(db: sqlite3.Connection, root: Path, chosen: Filter) -> Iterator
     clause, values = chosen.clause()
     names = dict(db.execute("SELECT id, path FROM runs"))
     query = f"SELECT f.id, f.run, f.path, s.id % {ROWS} {clause} ORDER BY f.run, f.place, s.id"
-    current: int | None = None
+    current = 0
     rows: Iterator[tuple[int, dict[str, Any]]] = iter(())
     for number, run, path, place in db.execute(query, values):
         if number != current:
