@@ -99,12 +99,12 @@ class Cause:
         weight = None if sign is None else weigh(sign, *self.levels)
         if sign is None or weight is None:
             return None
-        if seen.rose and not self.doubts:
-            # It did not block learning; a large share still costs a good part of it.
+        if seen.rose and seen.power is not None and not self.doubts:
+            # Held-out success rose: it did not block learning. A large share still costs a good part of it.
             weight = Weight.HOLDS_BACK if weight is Weight.BLOCKS else Weight.NOTE
-        effect = (
-            sign.effect if sign.effect is not None else sign.share.value if sign.share.of else weight / Weight.BLOCKS
-        )
+        effect = sign.effect
+        if effect is None:
+            effect = sign.share.value if sign.share.of else weight / Weight.BLOCKS
         facts = {"share": sign.share, **sign.facts, "option": _Options(seen)}
         title, why, advice = (" ".join(text.format_map(facts).split()) for text in (self.title, self.why, self.advice))
         begun = sign.onset if isinstance(sign.onset, int) else sign.onset(self.levels[1])
