@@ -64,8 +64,8 @@ def _is_other_choice(config: Config, stage: str, group: str, name: str) -> bool:
     if not file.is_file():
         return False
     chosen = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-    wanted, target = STAGES[stage].algorithm, str(chosen.get("_target_"))
-    if group == "algorithm" and not (wanted and issubclass(SCHEMAS[target], wanted)):
+    wanted, target = STAGES[stage].algorithm, chosen.get("_target_")
+    if group == "algorithm" and not (wanted and issubclass(SCHEMAS[str(target)], wanted)):
         return False
     given = config.get(group) or {}
     same_terms = set(chosen.get("terms") or ()) == set(given.get("terms") or ())

@@ -72,8 +72,8 @@ def larger_groups(seen: Evidence) -> Options:
 
 
 def signal(seen: Evidence) -> Options:
-    """Groups without a signal are replaced by others."""
-    return {"algorithm.zero_variance": "resample"}
+    """Groups without a signal are replaced by others. Groups of several turns or roles cannot wait."""
+    return {"algorithm.zero_variance": "resample"} if seen.class_of("environment") == "SingleTurn" else {}
 
 
 def easier(seen: Evidence) -> Options:
@@ -218,3 +218,9 @@ def usual_values(seen: Evidence) -> Options:
     if seen.by_adam and rate and not usual(seen) / SLOW < rate < SLOW * usual(seen):
         found["optimizer.lr"] = usual(seen)
     return found
+
+
+def exact_probabilities(seen: Evidence) -> Options:
+    """Exact log-probabilities, and weights for samples of an engine that differs, unless the loss has no rewards."""
+    weighs = seen.option("algorithm.distillation_weight") is None
+    return {"model.dtype": "float32", **({"algorithm.correction": "sequence_mask"} if weighs else {})}

@@ -9,6 +9,7 @@ from rlvr_exp.report.cause import Cause, Sign, Weight
 from rlvr_exp.report.causes.breaking import DROWNS, OF_BREAKING, penalised
 from rlvr_exp.report.causes.proposals import (
     all_trained,
+    exact_probabilities,
     fixed,
     higher_rate,
     lower_rate,
@@ -235,11 +236,7 @@ def _off_ratio(seen: Evidence) -> Sign | None:
 
 def _of_ratio(seen: Evidence) -> Mapping[str, Any]:
     reused = {key: value for key, value in on_fresh_samples(seen).items() if seen.number(key, value) != value}
-    return (
-        {**reused, **lower_rate(seen)}
-        if reused
-        else {"model.dtype": "float32", "algorithm.correction": "sequence_mask"}
-    )
+    return {**reused, **lower_rate(seen)} if reused else exact_probabilities(seen)
 
 
 OF_UPDATES = (
