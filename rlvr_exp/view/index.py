@@ -139,7 +139,8 @@ class Index:
     def _refresh_runs(self, db: sqlite3.Connection) -> tuple[bool, dict[Path, int]]:
         """Whether a run has changed, and the id of each run."""
         known = {row[0]: row[1:] for row in db.execute("SELECT path, id, signature, facts, metrics FROM runs")}
-        changed, runs = False, {}
+        changed = False
+        runs: dict[Path, int] = {}
         for directory in find_runs(self.root):
             path = directory.relative_to(self.root).as_posix()
             number, signed, facts, metrics = known.pop(path, (None, "", None, "[0,0,0]"))
@@ -198,7 +199,8 @@ class Index:
         known: dict[int, dict[str, tuple[int, str]]] = {}
         for run, number, name, state in db.execute("SELECT run, id, path, state FROM files"):
             known.setdefault(run, {})[name] = (number, state)
-        changed, gone = [], []
+        changed: list[tuple[int, int, Path, str]] = []
+        gone: list[int] = []
         for directory, run in runs.items():
             folders = [_time(directory / name) for name in ("rollouts", "evaluation", "answers.jsonl")]
             of_run = known.pop(run, {})

@@ -20,7 +20,8 @@ def all_facts(folder: Path, report: Callable[[int, int], None]) -> list[Facts]:
         report: called with the number of runs that have been read, and of all.
     """
     root = folder.resolve()
-    directories, found = list(find_runs(root)), []
+    directories = list(find_runs(root))
+    found: list[Facts] = []
     for done, directory in enumerate(directories):
         report(done, len(directories))
         facts = read_facts(root, directory)

@@ -198,7 +198,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 def test_a_phone_scrolls_no_view_sideways(page: Any) -> None:
     for view in VIEWS:
         go(page, **view)
-        page.wait_for_selector("figure, .sample, .rows tr, .runs tr:nth-child(2)")
+        page.wait_for_selector("figure, .sample, .rows tr, .runs tr >> visible=true")
         page.wait_for_timeout(300)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, view
 
@@ -208,7 +208,7 @@ def test_texts_can_be_read_in_both_themes(page: Any, request: pytest.FixtureRequ
     """The contrast of texts with what is behind them, as WCAG computes it."""
     for view in VIEWS:
         go(page, **view)
-        page.wait_for_selector("figure, .sample, .rows tr, .runs tr:nth-child(2)")
+        page.wait_for_selector("figure, .sample, .rows tr, .runs tr >> visible=true")
         page.wait_for_timeout(300)
         weak = page.evaluate(CONTRAST)
         assert weak == [], view
