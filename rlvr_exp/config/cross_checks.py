@@ -201,6 +201,8 @@ def _of_run(config: Config) -> Iterator[InputProblem]:
     if config.run.resume and not resumable(config.stage):
         what, allowed = "this stage cannot be resumed", ", ".join(filter(resumable, STAGES))
         yield InputProblem("run.resume", what, f"+stage={config.stage}", allowed)
+    if config.run.dir and STAGES[config.stage].direct:
+        yield InputProblem("run.dir", "this stage has no run directory", f"+stage={config.stage}", remedy="drop it")
     if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume or config.parallel.nodes > 1):
         what, got = "a trial is of a run that trains, from its first step, on one machine", f"+stage={config.stage}"
         got += f", run.resume={config.run.resume}" * bool(config.run.resume)

@@ -16,6 +16,7 @@ from viewed import runs
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import missing_artifacts
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.main import main
 
 
@@ -102,3 +103,9 @@ def test_they_run_once_and_are_no_links(stage: str, tmp_path: Path, capsys: pyte
     assert "chain.links.a: has no run directory" in capsys.readouterr().err
     assert main([f"+stage={stage}", f"{stage}.path={tmp_path}", "run.dry=true"]) == 0
     assert "outputs/DATE" not in capsys.readouterr().out and not (tmp_path / "index.html").exists()
+
+
+@pytest.mark.parametrize("stage", ["view", "index", "doctor"])
+def test_a_stage_without_a_run_directory_refuses_one(stage: str) -> None:
+    with pytest.raises(InputError, match="run.dir: this stage has no run directory"):
+        compose([f"+stage={stage}", "run.dir=x"])
