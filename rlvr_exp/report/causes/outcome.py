@@ -15,12 +15,12 @@ from rlvr_exp.report.causes.proposals import (
     better_values,
     checked_answers,
     fewer_steps,
-    fixed,
     harder_kl,
     larger_batch,
     lower_rate,
     more_steps,
     quicker_verdicts,
+    rare_answers,
     signal,
     together,
 )
@@ -141,9 +141,7 @@ OF_OUTCOME = (
         "Sharpening: pass@1 changed by {one}, pass@{k} by {many}",
         "The policy repeats answers that it already knew and has lost other correct answers. It solves fewer tasks in {k} "
         "attempts. {entropy}",
-        remedies=together(
-            fixed(algorithm__entropy_target=0.75, algorithm__entropy_unit="start", algorithm__pass_k=4), signal, fewer_steps
-        ), by_outcome=True, doubts=True),
+        remedies=together(rare_answers, signal, fewer_steps), by_outcome=True, doubts=True),
     Cause("untaught", _untaught,
         "Too few steps: after {steps} steps {share} held-out answers contain no program",
         "The loss fell from {first:.3g} to {last:.3g}. The policy is still learning the language.",

@@ -73,7 +73,8 @@ def larger_groups(seen: Evidence) -> Options:
 
 def signal(seen: Evidence) -> Options:
     """Groups without a signal are replaced by others. Groups of several turns or roles cannot wait."""
-    return {"algorithm.zero_variance": "resample"} if seen.class_of("environment") == "SingleTurn" else {}
+    waits = seen.class_of("environment") == "SingleTurn" and seen.option("stage") != "cascade"
+    return {"algorithm.zero_variance": "resample"} if waits else {}
 
 
 def easier(seen: Evidence) -> Options:
@@ -222,5 +223,15 @@ def usual_values(seen: Evidence) -> Options:
 
 def exact_probabilities(seen: Evidence) -> Options:
     """Exact log-probabilities, and weights for samples of an engine that differs, unless the loss has no rewards."""
-    weighs = seen.option("algorithm.distillation_weight") is None
-    return {"model.dtype": "float32", **({"algorithm.correction": "sequence_mask"} if weighs else {})}
+    return {"model.dtype": "float32", **({"algorithm.correction": "sequence_mask"} if _by_rewards(seen) else {})}
+
+
+def rare_answers(seen: Evidence) -> Options:
+    """The entropy of the start, and rewards for the best of several."""
+    held = {"algorithm.entropy_target": 0.75, "algorithm.entropy_unit": "start"}
+    return {**held, **({"algorithm.pass_k": 4} if _by_rewards(seen) else {})}
+
+
+def _by_rewards(seen: Evidence) -> bool:
+    """Whether the loss has rewards, and no teacher in their place."""
+    return seen.option("algorithm.distillation_weight") is None
