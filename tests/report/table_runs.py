@@ -89,7 +89,6 @@ ASIDE = {
     "single_task": ("duplicates", ("data.limit=1",)),
     "long_prompts": ("prompts_too_long", ("model.max_prompt_tokens=60",)),
     "entropy_bonus": ("entropy_bonus", ("algorithm.entropy_coef=1",)),
-    "length_dominates": ("reward_hacking", ("reward.terms.length.weight=50", "reward.ordered=false")),
     "zero_rate": ("learning_rate", ("optimizer.lr=1e-30",)),
     "lenient": ("dead_solved one_answer other_tasks", (OWN, "verifier=lenient", *EXACT)),
     "sft_rate_too_low": ("unmoved learning_rate", (*SFT, "optimizer.lr=1e-7")),

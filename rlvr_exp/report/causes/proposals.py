@@ -229,7 +229,8 @@ def exact_probabilities(seen: Evidence) -> Options:
 def rare_answers(seen: Evidence) -> Options:
     """The entropy of the start, and rewards for the best of several."""
     held = {"algorithm.entropy_target": 0.75, "algorithm.entropy_unit": "start"}
-    return {**held, **({"algorithm.pass_k": 4} if _by_rewards(seen) else {})}
+    half = int(seen.number("algorithm.group_size")) // 2
+    return {**held, **({"algorithm.pass_k": half} if _by_rewards(seen) and half > 1 else {})}
 
 
 def _by_rewards(seen: Evidence) -> bool:
