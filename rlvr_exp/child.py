@@ -48,6 +48,8 @@ def main(arguments: list[str]) -> int:
     except InputError as fault:
         print(fault, file=sys.stderr, flush=True)
         return fault.exit_code
+    if hasattr(config.tracking, "environment"):
+        os.environ.update(config.tracking.environment(directory) | os.environ)
     hide_unused_packages(config, flat(yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))))
     with own_directory(directory, config.parallel) as own:
         if rank():

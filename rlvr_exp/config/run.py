@@ -152,6 +152,10 @@ class OfProject(Viewer):
 class Trackio(OfProject):
     """A Trackio database in the run directory, or in the folder of the variable TRACKIO_DIR."""
 
+    def environment(self, directory: Path) -> dict[str, str]:
+        """Variables that the package reads when it is imported. Other packages may import it before the run logs."""
+        return {"TRACKIO_DIR": str(directory.absolute() / "trackio")}
+
 
 @configures("rlvr_exp.records.mlflow.MLflow")
 @dataclass

@@ -24,9 +24,7 @@ class Trackio(options.Trackio):
         require_package("trackio")
 
     def start(self, directory: Path, resume_step: int | None) -> None:
-        os.environ.setdefault(
-            "TRACKIO_DIR", str(directory.absolute() / "trackio")
-        )  # Read when the package is imported.
+        os.environ.update(self.environment(directory) | os.environ)
         import trackio
 
         config = {**(yaml.safe_load(configuration(directory)) or {}), "paths": paths(directory)}
