@@ -142,6 +142,7 @@ def outcomes(verifier: Verifier, task: Task, *programs: str) -> list[str]:
     ]
 
 
+@pytest.mark.heavy
 def test_kodcode_in_parts(verifiers: dict[str, Verifier], tmp_path: Path) -> None:
     for part in range(2):
         rows = [KODCODE | {"question_id": f"Prefill_{part}_I", "question": f"Double a number, {part}."}]
@@ -153,12 +154,14 @@ def test_kodcode_in_parts(verifiers: dict[str, Verifier], tmp_path: Path) -> Non
     assert outcomes(verifiers["pytest"], task, DOUBLE, DOUBLE.replace("2", "3")) == ["passed", "failed"]
 
 
+@pytest.mark.heavy
 def test_bigcodebench(verifiers: dict[str, Verifier], tmp_path: Path) -> None:
     (task,) = tasks_of(write(tmp_path / "v.jsonl", [BIGCODEBENCH]), "pytest").values()
     wrong = BIGCODEBENCH["complete_prompt"] + "    return x\n"
     assert outcomes(verifiers["pytest"], task, task.gold or "", wrong) == ["passed", "failed"]
 
 
+@pytest.mark.heavy
 def test_apps_has_programs_and_functions(verifiers: dict[str, Verifier], tmp_path: Path) -> None:
     path = write(tmp_path / "test.jsonl", [APPS_PROGRAM, APPS_FUNCTION, UNTESTED])
     tasks = tasks_of(path, "python_io")
@@ -168,6 +171,7 @@ def test_apps_has_programs_and_functions(verifiers: dict[str, Verifier], tmp_pat
     assert Code(str(path), judge="python_io").left_out() == {"apps/902": "the set has no tests for it"}
 
 
+@pytest.mark.heavy
 def test_taco_has_methods(verifiers: dict[str, Verifier], tmp_path: Path) -> None:
     (task,) = tasks_of(write(tmp_path / "train.jsonl", [TACO]), "python_io").values()
     assert task.family == "taco/easy" and task.problem.entry_point == "Solution.double"
@@ -175,6 +179,7 @@ def test_taco_has_methods(verifiers: dict[str, Verifier], tmp_path: Path) -> Non
     assert outcomes(verifiers["python_io"], task, task.gold or "", wrong) == ["passed", "failed"]
 
 
+@pytest.mark.heavy
 def test_livecodebench_judges_public_and_private_tests(verifiers: dict[str, Verifier], tmp_path: Path) -> None:
     tasks = tasks_of(write(tmp_path / "test6.jsonl", LIVECODEBENCH), "python_io")
     assert [len(task.problem.cases) for task in tasks.values()] == [2, 2]
