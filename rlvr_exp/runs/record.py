@@ -94,10 +94,11 @@ def _facts(runs: Sequence[JobRun]) -> dict[str, str]:
     """The date of the first run, the models, and the number of runs."""
     folders = [run.directory for run in runs if (run.directory / "config.yaml").is_file()]
     configs = [yaml.safe_load((folder / "config.yaml").read_text("utf-8")) for folder in folders]
-    created = [manifest.section(folder, "created") for folder in folders if (folder / manifest.NAME).is_file()]
+    with_manifest = (folder for folder in folders if (folder / manifest.NAME).is_file())
+    created = [str(moment) for folder in with_manifest if (moment := manifest.section(folder, "created"))]
     models = dict.fromkeys(model_of(config) for config in configs)
     return {
-        "started": f"{datetime.fromisoformat(min(map(str, created))):%Y-%m-%d %H:%M}" if created else "",
+        "started": f"{datetime.fromisoformat(min(created)):%Y-%m-%d %H:%M}" if created else "",
         "model": ", ".join(filter(None, models)),
         "runs": f"{len(runs)}, {sum(run.completed for run in runs)} completed",
     }

@@ -43,7 +43,7 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path, number: int) -> None:
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     assert b"view.js" in opener.open(address[0].strip()).read()
     deadline = time.monotonic() + 60
-    while b'"below/begun"' not in (found := opener.open(address[1] + "runs").read()) and time.monotonic() < deadline:
+    while b'"progress":null' not in (found := opener.open(address[1] + "runs").read()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert b'"samples":536' in found
     maps = Path(f"/proc/{process.pid}/maps").read_text()
