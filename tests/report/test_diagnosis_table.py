@@ -31,7 +31,7 @@ def test_the_first_cause_is_right(found):
 def test_the_cause_is_in_the_list(found):
     sick = [name for name in found if NAMES[name][0]]
     missed = {name: found[name] for name in sick if not set(found[name]) & set(expected(name))}
-    assert missed.keys() == MISSED, missed
+    assert len(missed) <= 0.05 * len(sick) and missed.keys() == MISSED, missed
 
 
 def test_no_healthy_run_raises_an_alarm(found):
