@@ -154,8 +154,8 @@ def finding_of(probe: Probe) -> Finding:
     return replace(found, name=probe.name, needed=probe.needed, seconds=round(time.monotonic() - began, 1))
 
 
-def output_of(command: Sequence[str], limit_s: float = PROBE_S) -> str:
-    """The output of a command.
+def output_of(command: Sequence[str], limit_s: float = PROBE_S, temporary: str = "") -> str:
+    """The output of a command. `temporary`: its folder for temporary files, if it needs one of its own.
 
     Raises:
         Unusable: it does not start, fails, or does not end in time. Then it and its children are killed.
@@ -168,7 +168,7 @@ def output_of(command: Sequence[str], limit_s: float = PROBE_S) -> str:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=child_environment(0),
+            env=child_environment(0) | ({"TMPDIR": temporary} if temporary else {}),
             start_new_session=True,
         )
     except OSError as fault:
@@ -438,6 +438,6 @@ def main_job() -> Finding:
         raise Unusable(f"{need.problem.where}: {need.problem.what}", need.command or need.problem.remedy)
     with tempfile.TemporaryDirectory(prefix="rlvr-doctor-") as folder:
         run = Path(folder) / "run"
-        output_of([sys.executable, "-m", "rlvr_exp", *MAIN_JOB, f"run.dir={run}"], JOB_S)
+        output_of([sys.executable, "-m", "rlvr_exp", *MAIN_JOB, f"run.dir={run}"], JOB_S, folder)
         steps = json.loads((run / "summary.json").read_text(encoding="utf-8"))["steps"]
     return Finding(found=f"{steps} step of +stage=grpo with the default model")
