@@ -182,6 +182,7 @@ def test_a_run_in_progress_moves(page: Any, root: Path) -> None:
     page.wait_for_selector("text=0 samples.")
     rollouts(run, 1)
     page.wait_for_selector("text=8 samples.")
+    assert page.locator("tbody tr:has(td)").count() == 8
 
 
 VIEWS = (
