@@ -47,12 +47,21 @@ def _as_text(lines: Any) -> str:
 
 
 def _record(
-    row: Row, of: CodeSet, number: str, kind: str, entry: str, tests: Sequence[tuple[Any, Any]], gold: str | None = None
+    row: Row,
+    of: CodeSet,
+    number: str,
+    kind: str,
+    question: str,
+    entry: str,
+    tests: Sequence[tuple[Any, Any]],
+    gold: str | None = None,
 ) -> CodeRecord:
+    if entry and not all(isinstance(given, list) for given, _ in tests):
+        raise InputError(InputProblem(f"{row.where}, {entry}", "an input is no list of arguments"))
     starter = unified(row.text("starter_code", ""))
     name = f"Solution.{entry}" if entry and METHOD in starter else entry
     ask = ASK_FUNCTION.format(name) if name else ASK_PROGRAM
-    inputs = CodeInputs(f"{unified(row.text(_QUESTION[of.name])).strip()}\n\n{ask}", given=starter.strip("\n"))
+    inputs = CodeInputs(f"{unified(question).strip()}\n\n{ask}", given=starter.strip("\n"))
     return CodeRecord(
         f"{of.name}/{number}",
         f"{of.name}/{kind}",
@@ -68,29 +77,39 @@ def _record(
     )
 
 
-def _json(row: Row, key: str) -> Any:
-    """JSON in a text; an empty text is an empty object. Raises InputError."""
+def _json(row: Row, key: str, kind: type) -> Any:
+    """The JSON object or list in a text; empty for an empty text. Raises InputError."""
+    text = row.text(key, "")
     try:
-        return json.loads(row.text(key, "") or "{}")
+        return _of_kind(kind, json.loads(text)) if text else kind()
     except (ValueError, RecursionError) as fault:
-        raise InputError(InputProblem(f"{row.where}, {key}", "not JSON", str(fault)[:200])) from fault
+        raise InputError(InputProblem(f"{row.where}, {key}", "not the JSON of the set", str(fault)[:200])) from fault
+
+
+def _of_kind(kind: type, value: Any) -> Any:
+    """The value. Raises ValueError if it is of another kind."""
+    if not isinstance(value, kind):
+        raise ValueError(f"got {type(value).__name__}, allowed {kind.__name__}")
+    return value
 
 
 def _in_and_out(row: Row, of: CodeSet, number: str) -> CodeRecord:
     """APPS (Hendrycks et al. 2021, arXiv:2105.09938) and TACO (Li et al. 2023, arXiv:2312.14852)."""
-    given, solutions = _json(row, "input_output"), _json(row, "solutions")
+    given, solutions = _json(row, "input_output", dict), _json(row, "solutions", list)
     inputs, outputs, entry = given.get("inputs", []), given.get("outputs", []), given.get("fn_name", "")
-    if len(inputs) != len(outputs):
-        raise InputError(InputProblem(f"{row.where}, input_output", "inputs and outputs differ in number"))
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+        raise InputError(InputProblem(f"{row.where}, input_output", "not as many outputs as inputs"))
     if entry and all(isinstance(one, list) and len(one) == 1 for one in outputs):
         outputs = [one[0] for one in outputs]
     tests = [*zip(inputs, outputs, strict=True)]
-    return _record(row, of, number, row.text("difficulty").lower(), entry, tests, _first_python(solutions))
+    return _record(
+        row, of, number, row.text("difficulty").lower(), row.text("question"), entry, tests, _first_python(solutions)
+    )
 
 
-def _first_python(solutions: Sequence[str]) -> str | None:
+def _first_python(solutions: Sequence[Any]) -> str | None:
     """The first solution that is Python 3: some are Python 2."""
-    for text in map(unified, solutions):
+    for text in map(unified, filter(None, map(str, solutions))):
         try:
             tree(text)
         except (SyntaxError, ValueError, RecursionError):
@@ -123,22 +142,21 @@ TACO = CodeSet(
 
 
 def _livecodebench(row: Row) -> CodeRecord:
-    """LiveCodeBench (Jain et al. 2024, arXiv:2403.07974). It has no reference solutions, and is for evaluation."""
-    entry = _json(row, "metadata").get("func_name", "")
-    tests = [_test(one, row) for key in ("public_test_cases", "private_test_cases") for one in _packed(row, key)]
+    """LiveCodeBench (Jain et al. 2024, arXiv:2403.07974). It has no reference solutions."""
+    entry = _json(row, "metadata", dict).get("func_name", "")
+    tests = [test for key in ("public_test_cases", "private_test_cases") for test in _packed(row, key)]
     kind = f"{row.text('platform')}/{row.text('difficulty')}"
-    return _record(row, LIVECODEBENCH, row.text("question_id"), kind, entry, tests)
+    return _record(row, LIVECODEBENCH, row.text("question_id"), kind, row.text("question_content"), entry, tests)
 
 
-def _packed(row: Row, key: str) -> Any:
+def _packed(row: Row, key: str) -> list[tuple[Any, Any]]:
     """Tests as JSON, or as the release packs its private ones: JSON in a pickle, compressed, in base64."""
     text = row.text(key)
-    if text[:1] in ("[", ""):
-        return json.loads(text or "[]")
     try:
-        return json.loads(_Plain(io.BytesIO(zlib.decompress(base64.b64decode(text)))).load())
-    except (ValueError, TypeError, EOFError, zlib.error, pickle.UnpicklingError) as fault:
-        raise InputError(InputProblem(f"{row.where}, {key}", "cannot be unpacked", str(fault)[:200])) from fault
+        plain = text if text[:1] in ("[", "") else _Plain(io.BytesIO(zlib.decompress(base64.b64decode(text)))).load()
+        return [_test(_of_kind(dict, one)) for one in _of_kind(list, json.loads(plain or "[]"))]
+    except (ValueError, TypeError, KeyError, EOFError, zlib.error, pickle.UnpicklingError) as fault:
+        raise InputError(InputProblem(f"{row.where}, {key}", "not the tests of the set", str(fault)[:200])) from fault
 
 
 class _Plain(pickle.Unpickler):
@@ -148,15 +166,12 @@ class _Plain(pickle.Unpickler):
         raise pickle.UnpicklingError(f"names {module}.{name}")
 
 
-def _test(test: Any, row: Row) -> tuple[Any, Any]:
-    """Input and output. Of a function, the input has an argument in each line, as JSON."""
-    given, wanted = test["input"], test["output"]
+def _test(test: dict[str, Any]) -> tuple[Any, Any]:
+    """Input and output. Of a function, the input has an argument in each line, as JSON. Raises KeyError, ValueError."""
+    given, wanted = _of_kind(str, test["input"]), _of_kind(str, test["output"])
     if test["testtype"] == "stdin":
         return given, wanted
-    try:
-        return [json.loads(line) for line in given.splitlines()], json.loads(wanted)
-    except ValueError as fault:
-        raise InputError(InputProblem(f"{row.where}, tests", "not JSON", str(fault)[:200])) from fault
+    return [json.loads(line) for line in given.splitlines()], json.loads(wanted)
 
 
 LIVECODEBENCH = CodeSet(
@@ -167,4 +182,3 @@ LIVECODEBENCH = CodeSet(
     ),
     (),
 )
-_QUESTION = {APPS.name: "question", TACO.name: "question", LIVECODEBENCH.name: "question_content"}

@@ -195,6 +195,25 @@ def test_a_pickle_of_tests_runs_nothing(tmp_path: Path) -> None:
             return (open, (str(tmp_path / "made"), "w"))
 
     evil = base64.b64encode(zlib.compress(pickle.dumps(Evil()))).decode()
-    with pytest.raises(InputError, match="private_test_cases: cannot be unpacked"):
+    with pytest.raises(InputError, match="private_test_cases: not the tests of the set"):
         tasks_of(write(tmp_path / "test.jsonl", [LIVECODEBENCH[0] | {"private_test_cases": evil}]), "python_io")
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "value"),
+    [
+        (APPS_FUNCTION, "input_output", '{"inputs": 3, "outputs": []}'),
+        (APPS_FUNCTION, "input_output", "[1]"),
+        (APPS_FUNCTION, "input_output", '{"fn_name": "double", "inputs": [1], "outputs": [2]}'),
+        (APPS_FUNCTION, "solutions", "{"),
+        (LIVECODEBENCH[0], "public_test_cases", '[{"input": "1"}]'),
+        (LIVECODEBENCH[0], "public_test_cases", "[1]"),
+        (LIVECODEBENCH[1], "public_test_cases", '[{"input": "x", "output": "1", "testtype": "functional"}]'),
+        (LIVECODEBENCH[0], "private_test_cases", "no base64!"),
+        (LIVECODEBENCH[0], "metadata", "[]"),
+    ],
+)
+def test_a_damaged_row_is_named(row: dict, key: str, value: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="test.jsonl, line 1"):
+        tasks_of(write(tmp_path / "test.jsonl", [row | {key: value}]), "python_io")
