@@ -1,7 +1,8 @@
 """The set in a path, and its records. A set is recognized by the keys of its rows or by its folders, never by its name.
 
 If several files of a set are in one folder, the file that the set's reader names first is read; `path` may name
-another. Of a set without named files, such as one in parts, and of a user's own rows all files are read. All faults are reported at once, each with file, line and key.
+another. If the reader names none, as for a set in parts or a user's own rows, all files are read. All faults are reported
+at once, each with file, line and key.
 """
 
 from collections import Counter
