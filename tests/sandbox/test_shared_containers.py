@@ -5,7 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.sandbox.harnesses.pytest.values import Shared, Values, _parts
+from rlvr_exp.sandbox.harnesses.pytest.containers import Shared, _parts
+from rlvr_exp.sandbox.harnesses.pytest.values import Values
 
 LEAVES = st.integers(0, 3) | st.text(max_size=2)
 DATA = st.recursive(

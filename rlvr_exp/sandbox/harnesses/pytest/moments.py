@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from rlvr_exp.sandbox.harnesses.pytest import values
+from rlvr_exp.sandbox.harnesses.pytest import containers, values
 
 _SPOTS, _MOMENTS = 4000, 20_000
 """Spots and moments of a reference's run that are kept."""
@@ -163,7 +163,7 @@ class Snapshot:
                 continue
             value, copied = self._before[name]
             if type(value) in values.CHANGING:
-                values.put(value, copied)
+                containers.put(value, copied)
             put(self._target, name, value)
 
 

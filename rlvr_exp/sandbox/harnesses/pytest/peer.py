@@ -33,10 +33,11 @@ from functools import partial
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import objects, values
+from rlvr_exp.sandbox.harnesses.pytest.containers import Shared
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import Place, State, is_failure
 from rlvr_exp.sandbox.harnesses.pytest.moments import Moment
 from rlvr_exp.sandbox.harnesses.pytest.objects import Objects
-from rlvr_exp.sandbox.harnesses.pytest.values import Shared, Unbridgeable, Values
+from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable, Values
 
 MAX_BYTES = 64 << 20
 """Largest message."""
