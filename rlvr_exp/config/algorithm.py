@@ -130,6 +130,8 @@ class ReinforcementLearning(Drawing, Updates):
     completion, 0 above the cap. token_truncate: of a token, at most the cap. auto: none with engine=local, else sequence_mask."""
     correction_cap: float = option(3.0, above=1, rare=True)
     """Largest importance weight."""
+    log_token_logprobs: bool = option(False, rare=True)
+    """Also write the log-probability of each sampled token into rollouts/; +stage=view shows them."""
 
     def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()

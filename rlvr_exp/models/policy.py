@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -127,6 +128,13 @@ class Policy:
         tags = {token for token in ids[:end] if self._special.get(token)}
         kept = [token for token in ids[:end] if self._special.get(token, True)] if tags else ids[:end]
         return self.opening + self.tokenizer.decode(kept, skip_special_tokens=not tags)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds, special tokens included. A character of several tokens is not shown whole."""
+        added = (
+            self.tokenizer.decode(pair)[len(self.tokenizer.decode(pair[:1])) :] for pair in map(list, pairwise(ids))
+        )
+        return [*map(self.tokenizer.decode, ids[:1]), *added]
 
     @cached_property
     def _special(self) -> dict[int, bool]:

@@ -61,10 +61,13 @@ class RolloutRow(_Row):
     about: Mapping[str, Any] | None = None
     """Facts of the environment about the turn, such as its role. In a cascade, the body that it builds on and the role that
     failed."""
+    token_logprobs: Sequence[tuple[str, float]] = ()
+    """Text and log-probability of each token, with algorithm.log_token_logprobs."""
 
     KEYS: ClassVar = (
         "step", "task", "family", "group", "sample", "prompt", "completion", "tokens", "truncated", "outcome", "bucket",
         "rule", "passed", "total", "reward", "terms", "advantage", "log", "fate", "waited", "version", "about",
+        "token_logprobs",
     )  # fmt: skip
 
 
@@ -87,7 +90,7 @@ class EvalSample(_Row):
 
 
 Row = TypeVar("Row", bound=_Row)
-OPTIONAL = {"about", "measures", "version"}
+OPTIONAL = {"about", "measures", "token_logprobs", "version"}
 """Keys that are left out if they are empty. Version 0 is not."""
 
 

@@ -18,9 +18,10 @@ from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.curriculum.base import Observation
 from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.types import TokenCount, TokenSample
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.launch.preflight import rl_split
-from rlvr_exp.models.policy import acting
+from rlvr_exp.models.policy import Policy, acting
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.records.tracking import Tracker
@@ -77,6 +78,7 @@ class RolloutFeed:
     Args:
         server: samples with the trained weights; None: another engine.
         lag: 1: the rollouts of the next step are collected during the updates of a step.
+        logprobs: write the log-probability of each token.
     """
 
     def __init__(
@@ -86,9 +88,10 @@ class RolloutFeed:
         directory: Path,
         server: TrainedServer | None = None,
         lag: int = 0,
+        logprobs: bool = False,
     ):
         self._collector, self._verifier, self._directory = collector, verifier, directory
-        self._server, self._lag = server, lag
+        self._server, self._lag, self._logprobs = server, lag, logprobs
         self._ahead: tuple[Rollouts, dict[str, float]] | None = None
         """Rollouts that a later step takes, and their metrics."""
         self._rollouts: Rollouts | None = None
@@ -157,6 +160,9 @@ class RolloutFeed:
                 if learner is None
                 else rollout_rows(groups, learner.learned, learner.algorithm.regularised)
             )
+            if self._logprobs:
+                policy = self._collector.runner.players[role].policy
+                found = [replace(one, token_logprobs=_token_logprobs(policy, one.completion.sampled)) for one in found]
             rows += [
                 replace(one, group=first + one.group, fate="frozen" if learner is None else one.fate) for one in found
             ]
@@ -269,7 +275,14 @@ def train(
     finished steps and the last row of metrics."""
     learning = learning_roles(config, collector.environment.roles)
     server = cast(TrainedServer, components.engine) if receives_weights(components.engine) else None
-    feed = RolloutFeed(collector, components.verifier, context.directory, server, config.algorithm.lag)
+    feed = RolloutFeed(
+        collector,
+        components.verifier,
+        context.directory,
+        server,
+        config.algorithm.lag,
+        config.algorithm.log_token_logprobs,
+    )
     select = selection(components, config, context)
     schedule: Any = getattr(config, "schedule", None)  # A node of a domain.
     with TemporaryDirectory() as scratch:
@@ -294,6 +307,13 @@ def train(
     if clock is None:
         check_signal(learners, steps, config.algorithm.max_steps)
     return steps, final
+
+
+def _token_logprobs(policy: Policy, sampled: TokenSample | TokenCount) -> list[tuple[str, float]]:
+    """Empty for a completion that was never drawn."""
+    if not isinstance(sampled, TokenSample):
+        return []
+    return list(zip(policy.pieces(sampled.ids), (round(one, 4) for one in sampled.logprobs), strict=True))
 
 
 def _learner(

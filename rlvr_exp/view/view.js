@@ -462,8 +462,18 @@ function sampleCard(sample, run, place, step, close) {
       Object.entries(stages).slice(0, -1).map(([name, text]) => [el('h4', {}, words(name), sample.critiques?.[name] ? el('small', {}, ` tester: ${sample.critiques[name]}`) : ''), block(text)]),
       el('h4', {}, 'answer'), sample.thoughts ? el('details', {}, el('summary', {}, `thoughts, ${sample.thoughts.length.toLocaleString('en')} characters`), block(sample.thoughts)) : '', block(sample.answer),
       typeof about.tests === 'string' && about.tests ? [el('h4', {}, 'tests of the tester'), block(about.tests)] : ''],
+    sample.token_logprobs?.length ? tokens(sample.token_logprobs) : '',
     sample.log ? [el('h4', {}, 'log of the verifier'), block(sample.log, 'log')] : '',
     Object.keys(about).length ? el('details', {}, el('summary', {}, 'facts of the environment'), block(JSON.stringify(about, null, 1))) : '');
+}
+
+/** Tokens on a ground that grows with their surprise; the least likely ones first in words. */
+function tokens(pieces) {
+  const nats = -pieces.reduce((sum, [, value]) => sum + value, 0), shown = text => JSON.stringify(text).slice(1, -1);
+  const least = [...pieces].sort((a, b) => a[1] - b[1]).slice(0, 5).map(([text, value]) => [' ', el('code', {}, shown(text)), ` ${value.toFixed(2)}`]);
+  return el('details', {}, el('summary', {}, `log-probabilities of the tokens, sum ${(-nats).toFixed(2)}, mean ${(-nats / pieces.length).toFixed(3)}`),
+    el('p', {className: 'note'}, 'Least likely:', least),
+    el('pre', {className: 'tokens'}, pieces.map(([text, value]) => el('span', {title: `${shown(text)}: ${value}`, style: `--surprise:${Math.min(-value / 5, 1).toFixed(2)}`}, text))));
 }
 
 const verdict = row => chip(row.outcome ?? '', row.outcome === 'failed' && row.bucket ? row.bucket : row.outcome ?? 'not judged');

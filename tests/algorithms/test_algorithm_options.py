@@ -17,8 +17,9 @@ from rlvr_exp.config.schema import STAGES
 from rlvr_exp.config.schema_check import validator
 
 assert STAGES  # Imported for the schemas that it registers.
-PASSED_ON = {"_target_", "trl", "lag"}
-"""Options that the trainer does not read; tests/stages/test_server_training.py has `lag`."""
+PASSED_ON = {"_target_", "trl", "lag", "log_token_logprobs"}
+"""Options that the trainer does not read; tests/stages/test_server_training.py has `lag`,
+tests/stages/test_run_records.py the log-probabilities."""
 REFUSED = {("SSD", "correction"), ("SSD", "correction_cap")}
 """Options that a method has no other value for than the default."""
 

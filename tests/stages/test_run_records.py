@@ -66,10 +66,22 @@ def made(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("made")
     home = {name: str(place / "home") for name in ("HOME", "XDG_CONFIG_HOME")}
     words = ["+stage=grpo", "+experiment=quick", *SIZE, "tracking=wandb", "reward=normalized", "run.dir=run"]
+    words += ["algorithm.log_token_logprobs=true"]
     env = {**ENVIRONMENT, **home, **SECRETS, "WANDB_MODE": "offline"}
     done = subprocess.run([*PROGRAM, *words], cwd=place, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + (place / "run" / "log.txt").read_text()
     return place / "run"
+
+
+def test_each_sampled_token_has_its_text_and_log_probability(made: Path) -> None:
+    rows = list(RunReader(made).rows())
+    assert rows
+    for row in rows:
+        assert len(row.token_logprobs) == row.completion.tokens
+        assert "".join(text for text, _ in row.token_logprobs).startswith(row.completion.text)
+        assert all(value <= 0 for _, value in row.token_logprobs)
+    values = {value for row in rows for _, value in row.token_logprobs}
+    assert len(values) > 100 and min(values) < -1, "values of a policy that samples"
 
 
 @pytest.fixture(autouse=True)
