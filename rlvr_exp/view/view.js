@@ -23,7 +23,7 @@ function el(tag, attributes = {}, ...children) {
     else if (value !== undefined && value !== false) node.setAttribute(name, value);
   }
   if ('value' in attributes) node.value = attributes.value; // Last: the type of an input decides what it may be.
-  node.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+  node.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
   return node;
 }
 

@@ -51,6 +51,7 @@ def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator
     opened.goto(address)
     opened.wait_for_selector("text=below/begun")
     yield opened
+    assert "[object " not in opened.inner_text("body")
     context.close()
     assert faults == []
 
@@ -136,6 +137,18 @@ def test_keys_walk_through_samples_and_pages(page: Any) -> None:
     page.wait_for_selector("text=/51 to 100/")
     page.keyboard.press("Escape")
     page.wait_for_selector(".sample", state="detached")
+
+
+def test_a_sample_shows_its_prompt_and_its_tokens(page: Any) -> None:
+    go(page, v="samples", run="below/begun", at="1.3.0")
+    page.click("summary:has-text('log-probabilities')")
+    assert texts(page, ".sample h4, .sample pre") == ["prompt", "Set x.", "answer", "x = 1", "x = 1<eos>"]
+    assert "sum -2.80, mean -0.700" in page.inner_text(".sample")
+    assert page.inner_text(".sample details .note").startswith("Least likely: 1 -2.25 x -0.50")
+    shades = page.evaluate(
+        "[...document.querySelectorAll('.tokens span')].map(one => getComputedStyle(one).backgroundColor)"
+    )
+    assert len({*shades}) == 4, shades
 
 
 def test_texts_of_samples_are_no_html(page: Any) -> None:

@@ -43,7 +43,7 @@ def test_facts_of_every_run(root: Path, tmp_path: Path) -> None:
         "below/begun",
         "not finished",
         9,
-        12,
+        13,
     )
     assert (first["path"], first["status"], first["steps"], first["model"], first["data"]) == (
         "first", "completed", 40, "tiny", "Arc",
@@ -145,7 +145,7 @@ def test_what_is_gone_leaves_the_index(root: Path, tmp_path: Path) -> None:
     assert index.refresh()
     with index.reading() as db:
         assert [run["path"] for run in all_runs(db)] == ["below/begun"]
-        assert db.execute("SELECT count(*) FROM samples").fetchone() == (12,)
+        assert db.execute("SELECT count(*) FROM samples").fetchone() == (13,)
         assert db.execute("SELECT count(*) FROM metrics").fetchone() == (0,)
 
 

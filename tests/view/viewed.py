@@ -15,6 +15,8 @@ from rlvr_exp.view.index import Index
 from rlvr_exp.view.server import Watch, app, listen
 
 TOKEN = "a-token"
+TOKENS = [("x", -0.5), (" =", -0.01), (" 1", -2.25), ("<eos>", -0.04)]
+"""Tokens of a sample with their log-probabilities."""
 
 
 def runs(root: Path) -> Path:
@@ -26,6 +28,7 @@ def runs(root: Path) -> Path:
     (begun / "config.yaml").write_text("stage: grpo\nseed: 3\nalgorithm: {max_steps: 9}\n")
     rollouts(begun, 1, text=HOSTILE)
     episode(begun, 2)
+    write_rollouts(begun, 3, [RolloutRow(completion("t7", completion="x = 1"), 3, 0, "Set x.", token_logprobs=TOKENS)])
     return root
 
 
