@@ -30,7 +30,7 @@ EIGHT = {
     "learning_rate": ("optimizer.lr=1e-30",),
     "parse": (OWN, "data=deaf", NO_GOLDS),
     "no_verdict": (OWN, "verifier=down", NO_GOLDS, "verifier.max_no_verdict_rate=1"),
-    "entropy_collapse": ("algorithm.temperature=0.01",),
+    "sampling": ("algorithm.temperature=0.01",),
     "truncation": ("model.max_completion_tokens=4",),
     "constant_reward": (OWN, "reward=constant"),
     "reward_hacking": (OWN, "reward=long", "optimizer.lr=2e-3"),
