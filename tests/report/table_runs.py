@@ -77,7 +77,8 @@ HEALTHY = {
     "healthy_lora": ("model=tiny_lora",),
     "healthy_exact": EXACT,
 }
-ASIDE = {
+LATER = {
+    # A first set: 10 of 13 sick ones were named at first sight.
     "muon_too_fast": ("exploding", ("optimizer=muon", "optimizer.matrix_lr=5")),
     "ppo_held_by_kl": ("kl_holds", ("+stage=ppo", "algorithm.kl_coef=50", "algorithm.kl_in=loss")),
     "small_adapter": ("unmoved learning_rate", ("model=tiny_lora", "model.adapter.rank=1", "optimizer.lr=1e-5")),
@@ -94,13 +95,48 @@ ASIDE = {
     "sft_rate_too_low": ("unmoved learning_rate", (*SFT, "optimizer.lr=1e-7")),
     "stop_at_line_end": ("stop", ("algorithm.stop=[return]", "evaluation.stop=[return]")),
     "deaf_parser": ("parse", (OWN, "data=deaf", NO_GOLDS)),
+    # A second set: 8 of 10.
+    "sgd_clip_small": ("clipped", ("optimizer=sgd", "optimizer.lr=0.1", "optimizer.max_grad_norm=1e-6")),
+    "wall_tiny": ("alike", ("sandbox.wall_s=0.002", NO_GOLDS, "verifier.max_no_verdict_rate=1")),
+    "strong_kl": ("kl_holds", ("algorithm.kl_coef=20",)),
+    "min_p": ("sampling", ("algorithm.min_p=0.9",)),
+    "stop_bracket": ("stop", ("algorithm.stop=[']']",)),
+    "all_warm_up": ("learning_rate", ("scheduler.warmup_steps=400",)),
+    "few_prompts": ("dead_failed", ("algorithm.prompts_per_step=2", "algorithm.group_size=2", *EXACT)),
+    "sft_decay": ("weight_decay", (*SFT, "optimizer.weight_decay=300")),
+    "sft_frozen": ("untrained", (*SFT, "model.freeze=[model.layers.*,model.embed_tokens.*]")),
+    "sft_scratch": ("learning_rate", (*SFT, "model.from_scratch=true", "optimizer.lr=1e-6")),
+    # A third set: 10 of 12, and a false alarm on `healthy_reinforce`.
+    "ppo_value_rate": ("exploding", ("+stage=ppo", "algorithm.value_lr=5", "algorithm.max_steps=14")),
+    "measured_hot": ("sampling", ("evaluation.temperature=4",)),
+    "muon_slow": ("unmoved", ("optimizer=muon", "optimizer.matrix_lr=1e-6", "optimizer.lr=1e-6")),
+    "reused": ("ratio exploding", ("algorithm.iterations=10", "optimizer.lr=3e-3", "algorithm.max_steps=20")),
+    "lora_fast": ("exploding", ("model=tiny_lora", "optimizer.lr=0.5")),
+    "adafactor_slow": ("unmoved", ("optimizer=adafactor", "optimizer.lr=1e-7")),
+    "one_family": ("one_family", (OWN, "data=one_family", "algorithm.max_steps=24")),
+    "hot_both": ("sampling", ("algorithm.temperature=3", "evaluation.temperature=3")),
+    "rloo_kl": ("kl_holds", ("algorithm=rloo", "algorithm.kl_coef=30")),
+    "half_cut": ("truncation", ("model.max_completion_tokens=8",)),
+    "sft_fast": ("exploding", (*SFT, "optimizer.lr=0.05")),
+    "sgd_plain": ("unmoved", ("optimizer=sgd", "optimizer.lr=8e-4")),
     "healthy_dapo": ("", ("algorithm=dapo", "algorithm.rollout_steps=2")),
     "healthy_families": ("", ("curriculum=families",)),
     "healthy_hot": ("", ("algorithm.temperature=1.2", "evaluation.temperature=1.2")),
     "healthy_cosine": ("", ("scheduler=cosine", "algorithm=dr_grpo")),
+    "healthy_resample": ("", ("algorithm.zero_variance=resample", "algorithm.resample_budget=4")),
+    "healthy_kl": ("", ("algorithm.kl_coef=0.02",)),
+    "healthy_lr4e4": ("", ("optimizer.lr=4e-4",)),
+    "healthy_gspo": ("", ("algorithm=gspo",)),
+    "healthy_maxrl": ("", ("algorithm=maxrl", "reward=binary")),
+    "healthy_reinforce": ("", ("algorithm=reinforce",)),
+    "healthy_muon": ("", ("optimizer=muon",)),
+    "healthy_adafactor": ("", ("optimizer=adafactor",)),
+    "healthy_sft_lora": ("", (*SFT, "model=tiny_lora")),
+    "healthy_ppo_kl": ("", ("+stage=ppo", "algorithm.kl_coef=0.01")),
+    "healthy_binary": ("", ("reward=binary", "algorithm.group_size=16")),
 }
-"""Runs that no threshold was chosen on: added after the causes were written."""
-NAMES = {**SICK, **{name: ("", given) for name, given in HEALTHY.items()}, **ASIDE}
+"""Kinds that were made after the causes. What was not named at first sight was then looked into, and causes were widened."""
+NAMES = {**SICK, **{name: ("", given) for name, given in HEALTHY.items()}, **LATER}
 
 
 def command(name: str) -> list[str]:

@@ -28,7 +28,7 @@ JUMP, LARGE_NORM = 30.0, 10.0
 """Growth of the gradient norm that is no drift, and its least size at the end."""
 LARGE_DECAY, TAKEN = 0.2, 0.1
 """Least unusual weight decay, and the part of the matrices that it must have removed."""
-DROWNS, RISEN = 0.5, 1.2
+DROWNS, RISEN = 0.3, 1.2
 """A penalty or bonus, weight times size, outweighs the reward above this part of it. Growth of entropy by a bonus."""
 LARGE_KL, HUGE_KL = 1.0, 10.0
 """Nats a token from the reference: a factor of e on every token; and text of another kind."""

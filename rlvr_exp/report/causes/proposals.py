@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 from typing import Any
 
+from rlvr_exp.config.algorithm import Muon
 from rlvr_exp.config.suited import HIGHEST, LOWEST, usual_rate
 from rlvr_exp.report.evidence import OFF, Evidence, halfway, middle
 
@@ -43,13 +44,25 @@ def higher_rate(seen: Evidence) -> Options:
     """A usual rate. Plain gradients have no usual rate, so that another optimizer is proposed."""
     if not seen.by_adam and seen.class_of("optimizer") != "Adafactor":
         return {"optimizer": "adamw", "optimizer.lr": usual(seen)}
-    return {"optimizer.lr": usual(seen)} if seen.number("optimizer.lr") < usual(seen) else {}
+    return {key: value for key, (rate, value) in _rates(seen).items() if rate < value}
 
 
 def lower_rate(seen: Evidence) -> Options:
-    """A tenth of the rate, and at most a usual one."""
-    rate = seen.number("optimizer.lr")
-    return {"optimizer.lr": float(f"{min(usual(seen), rate / 10):.2g}")} if rate else {}
+    """A tenth of the rate, and at most a usual one: of rates far above usual ones, else of the optimizer's."""
+    rates = _rates(seen)
+    high = {key: one for key, one in rates.items() if one[0] > SLOW * one[1]}
+    found = high or {"optimizer.lr": rates["optimizer.lr"]}
+    return {key: float(f"{min(value, rate / 10):.2g}") for key, (rate, value) in found.items() if rate}
+
+
+def _rates(seen: Evidence) -> Mapping[str, tuple[float, float]]:
+    """The learning rates that the run has, each with a usual one."""
+    rates = {"optimizer.lr": (seen.number("optimizer.lr"), usual(seen))}
+    if seen.class_of("optimizer") == "Muon":
+        rates["optimizer.matrix_lr"] = (seen.number("optimizer.matrix_lr", Muon.matrix_lr), Muon.matrix_lr)
+    if of_values := seen.number("algorithm.value_lr", 0.0):
+        rates["algorithm.value_lr"] = (of_values, usual(seen))
+    return rates
 
 
 def warm_up(seen: Evidence) -> Options:

@@ -26,6 +26,8 @@ ONE_ANSWER, TASKS, ODD = 0.6, 5, 0.05
 """Share of the passes that a single text has, over several tasks, to be suspicious; of passes that missed cases."""
 MANY_SAMPLES = 64
 """Samples that can show a common sign of advantages."""
+MISLED = 0.2
+"""Size of the advantages with the wrong sign, as a part of the others, from which on they mislead."""
 SOLVED = 0.9
 """Share of passes, by the low end, from the first step on, that leaves nothing to learn."""
 READS_VERDICT = "Or check the weights of the reward's terms. A custom reward must read the verdict."
@@ -212,7 +214,10 @@ def _solved_before(seen: Evidence) -> Sign | None:
     ends = beginning(seen.step_counts), recent(seen.step_counts)
     first, last = (share(part, lambda one: one.met("passed")) for part in ends)
     rows = [row for row in seen.rollouts if row.completion.correct]
-    return Sign(min(first, last, key=lambda one: one.low), rows=rows, facts={"first": first, "last": last})
+    found = share(seen.step_counts, lambda one: one.met("passed"))
+    if min(first.value, last.value) < SOLVED:
+        return None
+    return Sign(found, rows=rows, facts={"first": first, "last": last})
 
 
 def _few_mixed(seen: Evidence) -> Sign | None:
@@ -253,8 +258,11 @@ def _one_sign(seen: Evidence) -> Sign | None:
     negative = Share(len(rows) - positive.count, len(rows))
     found = max(positive, negative, key=lambda one: one.count)
     # Positive ones of right answers alone are imitation of what passed.
-    misled = sum(row.completion.correct is (found is negative) for row in rows)
-    if len(rows) < MANY_SAMPLES or misled < len(rows) / 10:
+    misled, led = (
+        [abs(row.advantage or 0.0) for row in rows if row.completion.correct is wrong]
+        for wrong in (found is negative, found is positive)
+    )
+    if len(rows) < MANY_SAMPLES or len(misled) < len(rows) / 10 or (led and fmean(misled) < MISLED * fmean(led)):
         return None
     sign, effect = ("positive", "more") if found is positive else ("negative", "less")
     return Sign(found, rows=rows, facts={"sign": sign, "effect": effect})

@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import methodcaller
 from statistics import fmean
 from typing import Any
@@ -60,6 +61,18 @@ def _alike(seen: Evidence) -> Sign:
         rows=[row for row in seen.rollouts if row.prompt == most],
         facts={"prompts": len(tasks), "tasks": count},
     )
+
+
+def _one_family(seen: Evidence) -> Sign | None:
+    """Training tasks of one family, of which few held-out tasks are."""
+    trained, held_out = (
+        {row.completion.task.id: row.completion.task.family for row in rows} for rows in (seen.rollouts, seen.measured)
+    )
+    (family, count), *_ = [*Counter(trained.values()).most_common(1), ("", 0)]
+    measured = Share(sum(one == family for one in held_out.values()), len(held_out))
+    if count < FEWEST_ALIKE or measured.high > FEW_HELD_OUT or seen.class_of("curriculum") != "Uniform":
+        return None
+    return Sign(Share(count, len(trained)), facts={"family": family, "measured": measured})
 
 
 def _copied(seen: Evidence) -> Sign | None:
@@ -149,6 +162,13 @@ OF_TASKS = (
         (0.8, 0.5), explains=(
             "one_answer", "overfit", "dead_solved", "dead_failed", "entropy_collapse", "few_tasks", "other_tasks",
         )),
+    Cause("one_family", _one_family,
+        "One family of training tasks: {share} are of {family}",
+        "Of the held-out tasks {measured} are. A policy that learns this family does not learn the others.",
+        "Train on more families.", all_data,
+        (0.8, 0.6), explains=(
+            "one_answer", "other_tasks", "dead_solved", "dead_failed", "entropy_collapse", "repeats", "few_tasks",
+        )),
     Cause("trained_on_held_out", _copied,
         "Contaminated held-out split: {share} held-out prompts are also training prompts",
         "Both splits contain the same tasks under different names, so held-out success also measures memorization.",
@@ -183,6 +203,8 @@ OTHER_TASKS = (
 )  # fmt: skip
 
 
+FEWEST_ALIKE, FEW_HELD_OUT = 5, 0.4
+"""Training tasks of one family that are no chance, and the largest share of held-out tasks of it, by the high end."""
 ONE_TEXT = (0.85, 0.7)
 """(blocks, holds back): share of groups whose completions are one text."""
 CUT, INSIDE = 0.5, 0.3
@@ -209,8 +231,8 @@ LONGER = 2
 
 
 def _cut_by_stop(seen: Evidence) -> Sign | None:
-    """Answers end at a stop text and pass far more seldom than others, or hardly ever although it stands inside of correct
-    answers or leaves no program."""
+    """Answers end at a stop text and pass far more seldom than others. Or it stands inside of correct answers or leaves no
+    program, and they hardly ever pass; or both."""
     texts = tuple(filter(None, seen.option("algorithm.stop", []) or []))
     # A completion with such a text has ended there, wherever in its last token the text is.
     ended, rest = (
@@ -220,7 +242,7 @@ def _cut_by_stop(seen: Evidence) -> Sign | None:
     passed, others = (Share(sum(row.completion.correct for row in part), len(part)) for part in (ended, rest))
     unread = Share(sum(row.verdict.bucket == "parse" for row in ended), len(ended))
     inside = Share(sum(_holds(gold, texts) for gold in seen.golds.values()), len(seen.golds))
-    hardly = passed.high <= SOLVES and max(unread.low, inside.low) > INSIDE
+    hardly = (passed.high <= SOLVES and max(unread.low, inside.low) > INSIDE) or min(unread.low, inside.low) > INSIDE
     if not hardly and passed.high > CUT * others.low:
         return None
     found = Share(len(ended), len(seen.rollouts))
@@ -297,8 +319,18 @@ def _verdicts(seen: Evidence) -> Mapping[str, Any]:
     return {"verdicts": ", ".join(f"{name} {count:,}" for name, count in met.most_common(4))}
 
 
+def _cut_by_limit(seen: Evidence) -> Sign:
+    """The last answers; in a run that gained nothing, all answers if that is more, since a policy learns to be short."""
+    of_last = Counted(lambda one: one.truncated, lambda row: row.completion.truncated)(seen)
+    whole = share(seen.series, lambda one: one.truncated)
+    return of_last if seen.rose or whole.low <= of_last.share.low else replace(of_last, share=whole)
+
+
 def _endless(seen: Evidence) -> Sign | None:
-    """No answer ends, although it is complete: longer than the reference answer, or a program."""
+    """No answer ends, although it is complete: longer than the reference answer, or a program. Those of a policy that has learned no
+    text are neither."""
+    if seen.imitates and seen.ends("loss")[1] >= RANDOM:
+        return None
     found = share(seen.series, lambda one: one.truncated)
     cut = [row for row in seen.samples if row.completion.truncated]
     done = Share(sum(_is_complete(row, seen) for row in cut), len(cut))
@@ -406,7 +438,7 @@ OF_ANSWERS = (
         "Check that the end-of-text token of tokenizer_config.json and generation_config.json is the one that the model "
         "learned, and check the chat template. Or stop at a text that ends an answer.", ending,
         (0.95, 0.9), explains=("truncation", "dead_failed", "none_pass")),
-    Cause("truncation", Counted(lambda one: one.truncated, lambda row: row.completion.truncated),
+    Cause("truncation", _cut_by_limit,
         "Truncation: {share} completions reached the limit of {option[model.max_completion_tokens]} tokens",
         "A truncated answer is not judged and counts as failed.",
         "Or teach shorter answers first (+stage=sft). A policy that never ends its answer lacks its end-of-text token.",

@@ -36,6 +36,8 @@ LARGE_EPS = 1e-5
 HELD_KL, NEAR_KL, WORTHLESS = 1e-3, 0.05, 0.1
 """Distances, in nats per token, of a policy at its reference and near it, and the rise of success that a harmless penalty
 allows."""
+FLAT = 0.95
+"""Part of the first loss, in nats a token, that the last steps of a policy that learns are below."""
 SLOW = 3
 """A rate so many times below a usual one makes updates small."""
 STRONG_KL = 0.5
@@ -148,6 +150,15 @@ def _untrained(seen: Evidence) -> Sign | None:
     return Sign(weight=weight, facts={"trained": trained, "total": total})
 
 
+def _loss_stays(seen: Evidence) -> Sign | None:
+    """A policy that learns texts is still far from knowing them, and the loss falls by hardly anything at a low rate."""
+    first, last = seen.ends("loss")
+    slow = seen.by_adam and seen.number("optimizer.lr") * SLOW <= usual(seen)
+    if not seen.imitates or seen.steps < IDLE_STEPS or not slow or not max(1.0, FLAT * first) < last:
+        return None
+    return Sign(weight=Weight.BLOCKS, facts={"first": first, "last": last, "steps": seen.steps, "usual": usual(seen)})
+
+
 def _unmoved(seen: Evidence) -> Sign | None:
     """Random draws of both evaluations are the same, so an equal policy gives exactly equal answers."""
     moving = [norm for _, norm in seen.column("grad_norm") if norm > 0]
@@ -244,6 +255,10 @@ OF_UPDATES = (
         "Zero learning rate in {idle} steps",
         "Its highest value is {peak:g}, which changes no weight. {why}",
         remedies=together(higher_rate, warm_up), explains=("unmoved",)),
+    Cause("learning_rate", training(_loss_stays),
+        "Low learning rate: the loss went from {first:.3g} to {last:.3g} in {steps} steps",
+        "optimizer.lr={option[optimizer.lr]}; {usual:g} is usual for this model.",
+        remedies=higher_rate, explains=("unmoved", "untaught", "no_end", "truncation", "parse")),
     Cause("learning_rate", training(_rate_still_rising),
         "Learning rate near zero: the warm-up is longer than the run",
         "The warm-up takes {warmup:.0f} steps and the run has {steps}. The rate reached {peak:.2g} of "
