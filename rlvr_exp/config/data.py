@@ -1,10 +1,12 @@
 """Options of the groups `data`, `environment` and `curriculum`: tasks, turns, and the order of tasks."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
+from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
@@ -124,6 +126,29 @@ class Retry:
 
     attempts: int = option(2, low=2, high=10)
     """Most completions for a task, the first included."""
+
+
+TOOLS = "rlvr_exp.episodes.tools.Tools"
+
+
+@configures(TOOLS)
+@dataclass
+class Tools:
+    """Within an answer the policy may call tools, which run in the sandbox."""
+
+    names: list[str] = option(["python"], choices=("python", "run_tests"))
+    """python: run a program and read what it prints. run_tests: run a solution on the examples that the task shows."""
+    calls: int = option(4, low=1)
+    """Most calls of an answer."""
+    cpu_s: float = option(2.0, above=0)
+    """CPU seconds of a call."""
+    output: int = option(1000, low=1)
+    """Characters of a result that the policy reads."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if reads("engine") and is_server(config.engine):
+            what = "a result stands after tokens that were drawn, and the server takes words"
+            yield InputProblem("environment", what, "tools with engine=server", "", "", "engine=local or engine=vllm")
 
 
 @configures("rlvr_exp.curriculum.base.Uniform")

@@ -13,6 +13,7 @@ from typing import Any
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Request, Turn
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, rank
 from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.tools import Tool
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
 Run = Generator[Sequence[Request], list[Any], None]
@@ -27,6 +28,10 @@ class Environment(ABC):
     roles: tuple[str, ...] = (POLICY,)
     keeps_outputs: bool = False
     """Whether verdicts keep the outputs of a candidate (rlvr_exp.verifiers.base) for the next request."""
+    tools: Sequence[Tool] = ()
+    """Tools that first prompts describe."""
+    stops: tuple[str, ...] = ()
+    """Texts that end a turn, besides those of the options."""
     one_group: bool = False
     """Whether every episode has exactly one group, so that groups can wait for later steps and be resampled."""
 

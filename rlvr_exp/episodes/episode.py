@@ -10,7 +10,8 @@ from typing import Any
 
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.verifiers.base import Verdict
+from rlvr_exp.verifiers.base import Execution, Verdict
+from rlvr_exp.verifiers.base import Request as VerifierRequest
 
 SampleKey = tuple[Any, ...] | None
 """The source of a completion's random numbers; None: greedy."""
@@ -72,6 +73,8 @@ class Sample:
     learn: bool = True
     pending: bool = False
     """Candidates are not verified until a `Judge` requests it. Completions without a candidate fail at once."""
+    goes_on: bool = False
+    """The prompt is the result of a tool that the parent has called: it stands after the parent's tokens."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,18 @@ class Judge:
     """Index of the turn that gets the verdict. None: only the environment gets it."""
 
 
-Request = Sample | Judge
-Answer = list[Turn] | Verdict
-"""The turns of a `Sample`, or the verdict of a `Judge`."""
+@dataclass(frozen=True)
+class Execute:
+    """A request for what a program returns or prints. It makes no turn and is no verdict."""
+
+    role: str
+    """The role that the seconds of its run count for."""
+    request: VerifierRequest
+
+
+Request = Sample | Judge | Execute
+Answer = list[Turn] | Verdict | Execution
+"""The turns of a `Sample`, the verdict of a `Judge`, or the execution of an `Execute`."""
 
 
 @dataclass
@@ -118,6 +130,7 @@ class Episode:
         keys: Iterable[SampleKey] | None = None,
         learn: bool = True,
         pending: bool = False,
+        goes_on: bool = False,
     ) -> Sample:
         """Make a request for completions of a prompt.
 
@@ -127,6 +140,7 @@ class Episode:
             samples: indices of the completions. None: those of the episode, or one completion that follows the parent.
             path: distinguishes, in the keys, requests with the same parent. None: the number of the request.
             keys: replace the keys that follow from role, parent, path and samples.
+            goes_on: the prompt is the result of a tool, to stand after the tokens of the parent.
         """
         if task is None:
             task = self.task if parent is None else parent.completion.task
@@ -141,7 +155,7 @@ class Episode:
             ways: list[tuple[int, ...]] = [()] if samples is None else [(index,) for index in samples]
             keys = [None if parent.key is None else (*parent.key, *path, *way) for way in ways]
         place = None if parent is None else parent.index
-        return Sample(role, task, prompt, tuple(keys or ()), place, learn, pending)
+        return Sample(role, task, prompt, tuple(keys or ()), place, learn, pending, goes_on)
 
     def take(self, request: Request, answer: Answer) -> Answer:
         """Add sampled turns, or replace the verdict of a judged turn. Returns the answer with the added turns."""
@@ -149,6 +163,8 @@ class Episode:
             if isinstance(request, Judge) and request.turn is not None:
                 completion = self.turns[request.turn].completion
                 self.change(request.turn, completion=replace(completion, verdict=answer))
+            return answer
+        if isinstance(answer, Execution):
             return answer
         added = [replace(turn, index=place) for place, turn in enumerate(answer, len(self.turns))]
         self.turns += added

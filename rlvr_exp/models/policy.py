@@ -34,7 +34,9 @@ from rlvr_exp.models.adapters import activate, load_adapter, new_adapter, with_a
 from rlvr_exp.models.parameters import freeze
 from rlvr_exp.models.quantization import quantizer, settle
 from rlvr_exp.models.random_weights import random_network, scratch_config
+from rlvr_exp.models.tool_format import PLAIN, around_result, template_has_tools
 from rlvr_exp.tasks.completion import closing_of, opening_of, tags_among
+from rlvr_exp.tasks.tools import Tool, described
 
 OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"
 SHOWN = 3
@@ -63,18 +65,52 @@ class Policy:
     def pad_id(self) -> int:
         return self.tokenizer.pad_token_id
 
-    def encode_prompt(self, text: str) -> list[int]:
-        """Token ids of a prompt, in the form that the model expects."""
+    def encode_prompt(self, text: str, tools: Sequence[Tool] = ()) -> list[int]:
+        """Token ids of a prompt, in the form that the model expects.
+
+        Raises:
+            InputError: the chat template writes tool calls in a form that is not read.
+        """
+        of_template = bool(tools) and self.template_has_tools
+        if tools and not of_template:
+            text = described(tools, text)
         if self.chat:
             roles = [("system", self.system)] if self.system else []
             messages = [{"role": role, "content": words} for role, words in (*roles, ("user", text))]
             return list(
                 self.tokenizer.apply_chat_template(
-                    messages, add_generation_prompt=True, return_dict=False, enable_thinking=self.thinking
+                    messages,
+                    tools=[one.schema for one in tools] if of_template else None,
+                    add_generation_prompt=True,
+                    return_dict=False,
+                    enable_thinking=self.thinking,
                 )
             )
         ids = self.tokenizer(plain_prompt(self.system, text)).input_ids
         return ids[:-1] if self.appends_eos else ids
+
+    def encode_result(self, result: str, drawn: Sequence[int]) -> list[int]:
+        """Token ids of a tool's result and of what stands around it, to follow the `drawn` tokens of a turn (`after_call`). Special
+        tokens in the result are plain text."""
+        before, after = self._around_result
+        if self.chat and drawn and drawn[-1] in self.eos_ids:
+            before = before.removeprefix(self.tokenizer.decode(drawn[-1:]))
+        of_form = [self.tokenizer(part, add_special_tokens=False).input_ids for part in (before, after)]
+        plain = self.tokenizer(result, add_special_tokens=False, split_special_tokens=True).input_ids
+        return [*of_form[0], *plain, *of_form[1]]
+
+    def after_call(self, drawn: Sequence[int]) -> tuple[int, ...]:
+        """The drawn tokens that stay before a result: in plain text all but the end, which would begin another text."""
+        ended = bool(drawn) and drawn[-1] in self.eos_ids and not self.chat
+        return tuple(drawn[:-1] if ended else drawn)
+
+    @cached_property
+    def template_has_tools(self) -> bool:
+        return self.chat and template_has_tools(self.tokenizer)
+
+    @cached_property
+    def _around_result(self) -> tuple[str, str]:
+        return around_result(self.tokenizer, self.template_has_tools, self.thinking) if self.chat else PLAIN
 
     @cached_property
     def appends_eos(self) -> bool:

@@ -12,16 +12,23 @@ from dataclasses import dataclass, field, replace
 
 from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
 from rlvr_exp.episodes.environment import Environment, Run
-from rlvr_exp.episodes.episode import Answer, Episode, Judge, Request, Sample, Turn
+from rlvr_exp.episodes.episode import Answer, Episode, Execute, Judge, Request, Sample, Turn
 from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, TokenCount, TokenSample, unsampled
 from rlvr_exp.models.policy import Policy, acting
-from rlvr_exp.rollouts.distributed import all_gather_rollouts, data_parallel, ranks, shard
+from rlvr_exp.rollouts.distributed import (
+    all_gather_object,
+    all_gather_rollouts,
+    data_parallel,
+    interleave,
+    ranks,
+    shard,
+)
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest, SamplingEngine
 from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.kept_prefixes import KeptPrefixes
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Domain
-from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict, Verifier
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Execution, Verdict, Verifier, executor_of
 from rlvr_exp.verifiers.base import Request as VerifierRequest
 
 
@@ -190,8 +197,15 @@ class EpisodeRunner:
                 batches[one.role, one.pending][number] = one
         for role, pending in sorted(batches, key=lambda batch: (self.environment.roles.index(batch[0]), batch[1])):
             wanted = batches[role, pending]
-            follows = {number: _followed(episodes[asked[number][0]], one) for number, one in wanted.items()}
-            results |= self._sample(role, pending, wanted, follows, kept.get(role))
+            of = {number: episodes[asked[number][0]] for number in wanted}
+            results |= self._sample(role, pending, wanted, of, kept.get(role))
+        executed = {number: one for number, (_, one) in enumerate(asked) if isinstance(one, Execute)}
+        if executed:
+            began = time.perf_counter()
+            results |= zip(
+                executed, _executions(self.verifier, [one.request for one in executed.values()]), strict=True
+            )
+            self.seconds[next(iter(executed.values())).role, "verify"] += time.perf_counter() - began
         judged = {number: one for number, (_, one) in enumerate(asked) if isinstance(one, Judge)}
         if judged:
             given = [Completion(one.task, 0, TokenCount(0, False), "", one.candidate) for one in judged.values()]
@@ -205,11 +219,12 @@ class EpisodeRunner:
         role: str,
         pending: bool,
         wanted: Mapping[int, Sample],
-        follows: Mapping[int, tuple[int, ...]],
+        of: Mapping[int, Episode],
         kept: KeptPrefixes | None,
     ) -> dict[int, list[Turn]]:
         player = self.players[role]
-        prompts = {number: tuple(player.policy.encode_prompt(one.prompt)) for number, one in wanted.items()}
+        prompts = {number: self._encoded(player.policy, of[number], one) for number, one in wanted.items()}
+        follows = {number: _followed(of[number], one) for number, one in wanted.items()}
         merged: dict[tuple[int, tuple[int, ...] | str, tuple[int, ...]], list[int]] = defaultdict(list)
         for number, prompt in prompts.items():
             if len(prompt) <= player.max_prompt_tokens:  # Episodes of one task share the work for their prompt.
@@ -239,6 +254,16 @@ class EpisodeRunner:
             ]
         return turns
 
+    def _encoded(self, policy: Policy, episode: Episode, one: Sample) -> tuple[int, ...]:
+        if not one.goes_on:
+            tools = self.environment.tools if one.parent is None else ()
+            return tuple(policy.encode_prompt(one.prompt, tools) if tools else policy.encode_prompt(one.prompt))
+        assert one.parent is not None
+        turn = episode.turns[one.parent]
+        assert isinstance(turn.completion.sampled, TokenSample), "a result can stand after known tokens alone"
+        drawn = turn.completion.sampled.ids
+        return (*turn.prompt_ids, *policy.after_call(drawn), *policy.encode_result(one.prompt, drawn))
+
     def _rollouts(self, role: str, pending: bool, requests: Sequence[RolloutRequest]) -> Sequence[Sequence[Completion]]:
         if not requests:
             return ()
@@ -250,6 +275,13 @@ class EpisodeRunner:
         for name, value in result.seconds.items():
             self.seconds[role, name] += value
         return result.completions
+
+
+def _executions(verifier: Verifier, requests: Sequence[VerifierRequest]) -> list[Execution]:
+    """The executions of programs, shared among the ranks. All ranks call this together."""
+    executor = executor_of(verifier, "environment=tools")
+    running = [executor.execute(one) for one in shard(requests)]
+    return interleave(all_gather_object([one.result() for one in running]))
 
 
 def _next(play: Run, answers: list[Answer] | None) -> Sequence[Request]:

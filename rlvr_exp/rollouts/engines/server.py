@@ -32,6 +32,7 @@ from rlvr_exp.rollouts.engines.probe import HONOURED, IGNORED, REFUSED, Features
 from rlvr_exp.rollouts.engines.sampling_fields import sampling_fields
 from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Domain
+from rlvr_exp.tasks.tools import Tool
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 from rlvr_exp.verifiers.guarded import MIN_VERDICTS
 
@@ -318,9 +319,9 @@ def _tokens(reply: Reply, policy: Policy) -> list[int]:
 class ServedPolicy(Policy):
     """`model` has no parameters; `tokenizer` is that of `model.tokenizer`, or None: lengths are then the server's matter."""
 
-    def encode_prompt(self, text: str) -> list[int]:
+    def encode_prompt(self, text: str, tools: Sequence[Tool] = ()) -> list[int]:
         """No ids without a tokenizer."""
-        return [] if self.tokenizer is None else super().encode_prompt(text)
+        return [] if self.tokenizer is None else super().encode_prompt(text, tools)
 
     @property
     def notes(self) -> Iterator[str]:
