@@ -24,6 +24,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import kept_precise
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.tools import Tool
 
 IGNORED = -100
 """The label of a token without a loss."""
@@ -31,10 +32,19 @@ Example = dict[str, list[int]]
 """`input_ids` and `labels`, equally long."""
 
 
-def example(policy: Policy, prompt: str, answer: str) -> Example:
-    """A prompt and the answer to learn after it."""
-    given, learned = policy.encode_prompt(prompt), policy.encode_completion(answer)
-    return {"input_ids": given + learned, "labels": [IGNORED] * len(given) + learned}
+def example(
+    policy: Policy, prompt: str, answer: str, tools: Sequence[Tool] = (), calls: Sequence[tuple[str, str]] = ()
+) -> Example:
+    """A prompt and the answer to learn after it, with the calls of tools before the answer. Results of calls are given."""
+    ids = policy.encode_prompt(prompt, tools) if tools else policy.encode_prompt(prompt)
+    labels = [IGNORED] * len(ids)
+    for call, result in calls:
+        drawn = policy.encode_completion(call)
+        kept, given = list(policy.after_call(drawn)), policy.encode_result(result, drawn)
+        # In plain text the end of a call is drawn, and no part of what follows: it is not learned here.
+        ids, labels = ids + kept + given, labels + kept + [IGNORED] * len(given)
+    learned = policy.encode_completion(answer)
+    return {"input_ids": ids + learned, "labels": labels + learned}
 
 
 def length(one: Example) -> int:
@@ -59,7 +69,7 @@ class Examples:
             if gold is None:
                 self._left_out["no gold answer"] += 1
                 continue
-            one = example(policy, domain.task_prompt(task), gold)
+            one = example(policy, domain.task_prompt(task), gold, domain.tools, domain.gold_turns(task))
             if length(one) > longest:
                 self._left_out["too long"] += 1
                 continue
@@ -88,7 +98,8 @@ class Examples:
         if changed is task and not shown:
             return one
         prompt = self._domain.teacher_prompt(changed, gold, "", "") if shown else self._domain.task_prompt(changed)
-        other = example(self._policy, prompt, gold)
+        domain = self._domain
+        other = example(self._policy, prompt, gold, domain.tools, () if shown else domain.gold_turns(changed))
         return other if length(other) <= self._longest else one
 
     def by(self, key: Callable[[Task], str]) -> dict[str, list[int]]:

@@ -18,15 +18,12 @@ from rlvr_exp.episodes.environments import too_long
 from rlvr_exp.episodes.episode import Episode, Execute, Judge, Request, Turn, all_turns
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown, TokenCount
 from rlvr_exp.tasks.base import Candidate, Domain, ShowsCases, Task
+from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem, StdinCase
-from rlvr_exp.tasks.tools import CALL_END, Call, Tool, read_call
+from rlvr_exp.tasks.tools import CALL_END, PYTHON, TOOLS, Call, read_call
 from rlvr_exp.verifiers.base import Execution
 from rlvr_exp.verifiers.base import Request as VerifierRequest
-
-PYTHON = Tool("python", "Run a Python program. The result is what it prints.", "code")
-RUN_TESTS = Tool("run_tests", "Run a solution on the examples of the task. The result says which pass.", "program")
-TOOLS = {one.name: one for one in (PYTHON, RUN_TESTS)}
 
 
 class Tools(Environment, options.Tools):
@@ -79,11 +76,11 @@ class Tools(Environment, options.Tools):
         """The call of a turn that is carried out."""
         if too_long(turn.completion) or turn.completion.truncated or episode.depth(turn.index) >= self.calls:
             return None
-        return read_call(turn.completion.text, self.tools)
+        return read_call(without_thoughts(turn.completion.text), self.tools)
 
     def _judge(self, episode: Episode, turn: Turn) -> Request:
         candidate = turn.completion.candidate
-        if read_call(turn.completion.text, self.tools):
+        if read_call(without_thoughts(turn.completion.text), self.tools):
             candidate = Candidate(None, f"calls a tool after {self.calls} calls (environment.calls)")
         return Judge(turn.role, turn.completion.task, candidate, turn.index)
 

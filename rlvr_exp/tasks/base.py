@@ -16,6 +16,7 @@ from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.splits import FOLDED, Item, Member, by_family, folds_of, held_out, refuse_unknown, resampled, tied
+from rlvr_exp.tasks.tools import Tool
 
 RETRY_PROMPT = """{prompt}
 
@@ -291,6 +292,13 @@ class Domain(options.Data, ABC):
             by_tests: the gold runs, but fails the tests, so that the tests may be wrong.
         """
         return ""
+
+    tools: Sequence[Tool] = ()
+    """Tools that demonstrations may call, and that the prompt of each describes."""
+
+    def gold_turns(self, task: Task) -> Sequence[tuple[str, str]]:
+        """Calls of tools before the gold, each with its result. Imitation learns the calls, and not the results."""
+        return ()
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """The tasks that imitation of a task sees, each with its own gold. The default is the task itself."""

@@ -17,8 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.tasks.completion import without_thoughts
-
 CALL, CALL_END = "<tool_call>", "</tool_call>"
 _LAST_CALL = re.compile(rf"{re.escape(CALL)}((?:(?!{re.escape(CALL)}).)*){re.escape(CALL_END)}\s*\Z", re.DOTALL)
 
@@ -32,6 +30,10 @@ class Tool:
     argument: str
     """The name of its argument."""
 
+    def call(self, argument: str) -> str:
+        """A call in our own form."""
+        return f"{CALL}\n{self.name}\n{argument}\n{CALL_END}"
+
     @property
     def schema(self) -> dict[str, Any]:
         """As chat templates take it: the JSON schema of a function."""
@@ -42,6 +44,11 @@ class Tool:
         }
         about = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": about}
+
+
+PYTHON = Tool("python", "Run a Python program. The result is what it prints.", "code")
+RUN_TESTS = Tool("run_tests", "Run a solution on the examples of the task. The result says which pass.", "program")
+TOOLS = {one.name: one for one in (PYTHON, RUN_TESTS)}
 
 
 def described(tools: Sequence[Tool], text: str) -> str:
@@ -63,8 +70,8 @@ class Call:
 
 
 def read_call(text: str, tools: Sequence[Tool]) -> Call | None:
-    """The call at the end of a text, outside of thoughts; None if it has none."""
-    match = _LAST_CALL.search(without_thoughts(text))
+    """The call at the end of a text without thoughts; None if it has none."""
+    match = _LAST_CALL.search(text)
     if match is None:
         return None
     body, known = match[1].strip("\n"), {one.name: one for one in tools}

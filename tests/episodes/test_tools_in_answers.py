@@ -183,6 +183,11 @@ def test_results(verifier, call, result):
 
 
 @pytest.mark.heavy
+def test_a_call_inside_of_thoughts_is_none(verifier):
+    assert len(play(runner(policy(CHAT), verifier, [[f"<think>\n{CALL}"]])).turns) == 1
+
+
+@pytest.mark.heavy
 def test_a_call_after_the_last_one_is_no_answer(verifier):
     done = play(runner(policy(CHAT), verifier, [[CALL, CALL, CALL]]))
     assert len(done.turns) == 3 and done.turns[2].completion.verdict.bucket == "parse"
