@@ -25,6 +25,8 @@ def examples(other: str, longest: int = 6) -> Examples:
         demonstrations=lambda task: [task],
         gold_completion=lambda task: task.gold,
         task_prompt=lambda task: task.inputs,
+        tools=(),
+        gold_turns=lambda task: (),
         variant=lambda task, rng: Task(task.id, "f", 0.0, other, None, task.gold) if other else task,
     )
     return Examples(POLICY, domain, TASKS, longest)

@@ -56,6 +56,8 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
         demonstrations=lambda task: [task],
         gold_completion=lambda task: task.gold,
         variant=lambda task, _: task,
+        tools=(),
+        gold_turns=lambda task: (),
     )
     rows = who.examples(policy, domain, TASKS)
     args = trainer_arguments(policy, config, who, plan, folder / "scratch")

@@ -11,9 +11,5 @@ from rlvr_exp.config.options import configures, option
 class Answers(Data):
     """Questions of arithmetic and strings, generated. A program finds the answer in a line."""
 
-    tasks: int = option(4000, low=8)
-    """Training tasks. A twentieth of as many are in dev, a tenth in test."""
     called: float = option(0.5, low=0, high=1)
     """Share of the tasks whose demonstration calls the tool `python` before its answer. The others answer at once."""
-    seed: int = option(0, low=0, rare=True)
-    """Seed of the questions."""

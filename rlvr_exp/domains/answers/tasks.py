@@ -15,6 +15,7 @@ from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.tools import PYTHON
 
+SIZES = {"train": 16000, "dev": 200, "test": 400}
 LONGEST = 200
 """Characters of an answer."""
 ENTRY_POINT = "answer"
@@ -68,9 +69,8 @@ class Answers(Domain, options.Answers):
 
     @cached_property
     def _all(self) -> dict[str, list[Task]]:
-        sizes = {"train": self.tasks, "dev": max(1, self.tasks // 20), "test": max(1, self.tasks // 10)}
-        rng, seen, found = Random(self.seed), set[str](), dict[str, list[Task]]()
-        for split, size in sizes.items():
+        rng, seen, found = Random("answers"), set[str](), dict[str, list[Task]]()
+        for split, size in SIZES.items():
             found[split] = []
             while len(found[split]) < size:
                 family = list(FAMILIES)[len(found[split]) % len(FAMILIES)]
