@@ -1,5 +1,5 @@
 """Folders with a manifest that shows whether they are complete: `checkpoint.json` holds the checksum of every other
-file and of itself.
+file but the model card, and of itself.
 
 `seal` closes a folder; `check_sound` finds a file that was cut short, changed, emptied, taken away, put there later or
 exchanged, and names the first. `check_if_ours` lets folders of others pass, and of earlier formats, whose weights load as
@@ -17,6 +17,8 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import checksum, content_hash
 
 NAME = "checkpoint.json"
+CARD = "README.md"
+"""The model card. It is written again when the run ends, so the manifest has no checksum of it."""
 FORMAT = 3
 READ_AT = {2: "bafc8b9"}
 """Earlier formats, and a commit that reads all of them."""
@@ -32,7 +34,7 @@ SEAL = "seal"
 def seal(folder: Path, about: Mapping[str, Any]) -> None:
     """Write the manifest: the entries of `about`, and size and SHA-256 of each file. All of it is on the disk when this
     returns."""
-    files = _files(folder)
+    files = {name: path for name, path in _files(folder).items() if name != CARD}
     manifest: dict[str, Any] = {
         "format": FORMAT,
         **about,
@@ -71,7 +73,7 @@ def _check_files(folder: Path) -> dict[str, Any]:
             raise _wrong(folder / name, _length(found[name].stat().st_size, size))
         if checksum(found[name]) != manifest["sha256"][name]:
             raise _wrong(folder / name, "does not hold what was written: its checksum is another")
-    if strangers := sorted(found.keys() - manifest["bytes"].keys()):
+    if strangers := sorted(found.keys() - manifest["bytes"].keys() - {CARD}):
         raise _wrong(folder / strangers[0], "was not there when the checkpoint was written")
     return manifest
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from huggingface_hub import ModelCard
 from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
 
 from rlvr_exp.config.model import Adapter, Model, is_adapter, recorded, recorded_base
@@ -25,6 +26,7 @@ from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.sealed import CARD
 from rlvr_exp.models.adapters import with_adapter
 from rlvr_exp.models.policy import load_policy, load_tokenizer
 from rlvr_exp.models.random_weights import CODE, GRID, train_tokenizer, training_texts
@@ -64,7 +66,17 @@ def merge(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     merged = adapted.merge_and_unload(safe_merge=True)
     merged.save_pretrained(out)
     load_tokenizer(over).save_pretrained(out)
+    _merged_card(Path(adapter), out)
     return f"merged into {out}", {"parameters": merged.num_parameters()}
+
+
+def _merged_card(adapter: Path, out: Path) -> None:
+    """Write the card of the adapter's checkpoint next to the merged weights, if there is one."""
+    if (adapter / CARD).is_file():
+        card = ModelCard.load(adapter / CARD)
+        card.data.library_name, card.data.base_model_relation = "transformers", "finetune"
+        card.text += "\n## Merge\n\nThe adapter of this card is merged into its base model. The rates are those before the merge.\n"
+        card.save(out / CARD)
 
 
 def embed(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:

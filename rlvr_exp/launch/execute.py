@@ -48,6 +48,7 @@ from rlvr_exp.records.directory import SCRATCH, claimed, unwritable, writing
 from rlvr_exp.records.manifest import initial_weights
 from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report import write_report
+from rlvr_exp.report.card import write_cards
 
 LAUNCH = "rlvr_exp.child"
 """Module that runs a stage in a child process; named and not imported, since it is above this room."""
@@ -176,12 +177,14 @@ def _nothing_left(root: Path, begins: Start) -> Outcome:
 
 
 def _report(directory: Path, code: int) -> tuple[int, str]:
-    """Write the report. If that fails, the run is still complete, so only a good exit code becomes a fault.
+    """Write the report and the model cards. If that fails, the run is still complete, so only a good exit code becomes a
+    fault.
 
     Returns:
         The exit code, and the first cause of a run that did not learn.
     """
     try:
+        write_cards(directory)
         return code, write_report(directory).root_cause
     except Exception as fault:
         stop = unwritable(fault, directory)

@@ -430,6 +430,7 @@ def machine_charts(metrics: Sequence[Row]) -> Markup:
 def other_charts(metrics: Sequence[Row]) -> tuple[Markup, int]:
     """A small chart for each metric without another chart, and the number of those that do not fit the page."""
     claimed = {name for panel in (*MAIN, *CURVES) for name in _names(metrics, panel.pattern)}
+    claimed |= {*_names(metrics, r"held_out/.+/(low|high)$")}  # Ends of an interval.
     claimed |= {name for panel in MACHINE for name in _names(metrics, panel.pattern, machine=True)}
     rest = [name for name in _columns(metrics) if name not in claimed and not name.startswith("groups/")]
     charts = [_lines(metrics, name, [name], False) for name in rest if _phase(name) is None]

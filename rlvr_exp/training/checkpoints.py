@@ -1,7 +1,7 @@
 """Checkpoints of a run: folders that plain `from_pretrained` loads, complete or absent, each with its checksums.
 
 `checkpoints/step_000050/` appears by one rename; `latest` and `best` are links to checkpoints, replaced atomically. A
-checkpoint contains the weights, `state.json` (everything that is no tensor), `training/`
+checkpoint contains the weights, the model card (rlvr_exp.report.card), `state.json` (everything that is no tensor), `training/`
 (rlvr_exp.training.learner) and the manifest `checkpoint.json` (rlvr_exp.core.sealed). docs/checkpoints.md describes
 them.
 
@@ -27,9 +27,9 @@ from transformers import AutoModelForCausalLM
 from rlvr_exp.config.model import BASE, FILE
 from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
-from rlvr_exp.core.files import write_json
+from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.phase import CHECKPOINT, phase
-from rlvr_exp.core.sealed import OTHER, STEP, check_if_ours, check_sound, seal
+from rlvr_exp.core.sealed import CARD, OTHER, STEP, check_if_ours, check_sound, seal
 from rlvr_exp.models.adapters import DEFAULT, base_record
 from rlvr_exp.models.parameters import gathered_weights, unsharded_loading
 from rlvr_exp.models.policy import Policies, Policy
@@ -88,6 +88,7 @@ class Checkpoints:
         settings: the `run.checkpoint` node.
         about: further records of the run in the manifest (rlvr_exp.records.manifest).
         ends_phase: whether a checkpoint is due after so many steps besides.
+        card: the text of the model card, from the step and the folder of a checkpoint; None: no card.
     """
 
     def __init__(
@@ -96,10 +97,11 @@ class Checkpoints:
         settings: Checkpoint,
         about: Mapping[str, Any] | None = None,
         ends_phase: Callable[[int], bool] | None = None,
+        card: Callable[[int, Path], str] | None = None,
     ):
         self.root, self._ends_phase = run_dir / "checkpoints", ends_phase
         self.every_steps, self.keep = settings.every_steps, settings.keep
-        self._about = about or {}
+        self._about, self._card = about or {}, card
 
     def due(self, step: int) -> bool:
         ends = self._ends_phase is not None and self._ends_phase(step)
@@ -178,6 +180,8 @@ class Checkpoints:
 
         def close() -> None:
             with _or_nothing(temporary):
+                if self._card is not None:
+                    write_text(temporary / CARD, self._card(step, temporary))
                 seal(temporary, {"step": step, **self._about})
                 os.replace(temporary, final)
 
@@ -282,7 +286,7 @@ def _write(policy: Policy, root: Path) -> None:
                 config[key] = sorted(value)
         write_json(folder / FILE, config)
     if isinstance(policy.model, PeftModel):
-        (root / "README.md").unlink()  # PEFT's empty model card.
+        (root / CARD).unlink()  # PEFT's empty model card.
 
 
 def adapter_folders(model: nn.Module, root: Path) -> dict[str, Path]:

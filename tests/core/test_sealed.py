@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thinning import tries
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.core.sealed import NAME, READ_AT, OtherFormat, check_if_ours, check_sound, seal
+from rlvr_exp.core.sealed import CARD, NAME, READ_AT, OtherFormat, check_if_ours, check_sound, seal
 
 FILES = {"config.json": b'{"a": 1}\n', "model.safetensors": bytes(range(256)) * 8, "training/rank_0.pt": b"state " * 50}
 EVERY = [*FILES, NAME]
@@ -81,6 +81,16 @@ def test_a_file_that_was_not_there_does_not_pass(tmp_path: Path) -> None:
     folder = made(tmp_path)
     (folder / "training" / "more.pt").write_bytes(b"x")
     with pytest.raises(InputError, match="more.pt: was not there"):
+        check_sound(folder)
+
+
+def test_the_model_card_may_change(tmp_path: Path) -> None:
+    folder = made(tmp_path, files={**FILES, CARD: b"during training"})
+    assert CARD not in check_sound(folder)["sha256"]
+    (folder / CARD).write_bytes(b"after training")
+    check_sound(folder)
+    (folder / "training" / CARD).write_bytes(b"x")
+    with pytest.raises(InputError, match="README.md: was not there"):
         check_sound(folder)
 
 

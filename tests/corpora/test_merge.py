@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from makers import made
 from small_models import loaded, logits, saved, updated, written
 
@@ -36,6 +37,17 @@ def test_stored_weights_take_the_place_of_quantized_ones_on_request(base: Path, 
     over_stored = logits(loaded(base, adapter=Adapter(path=str(adapter))))
     assert torch.allclose(logits(loaded(tmp_path / "merged")), over_stored, atol=1e-3)
     assert not torch.allclose(over_stored, logits(policy), atol=1e-2)
+
+
+def test_the_card_of_the_adapter_goes_with_the_weights(base: Path, tmp_path: Path) -> None:
+    adapter = saved(tmp_path, loaded(base, adapter=Adapter(kind="lora")))
+    (adapter / "README.md").write_text(
+        "---\nbase_model: OWNER/BASE\nlibrary_name: peft\nlicense: mit\n---\n# grpo, step 5\n"
+    )
+    made(tmp_path, "merge", f"prepare.path={adapter}")
+    card = ModelCard.load(tmp_path / "merged" / "README.md")
+    assert (card.data.library_name, card.data.base_model, card.data.license) == ("transformers", "OWNER/BASE", "mit")
+    assert "grpo, step 5" in card.text and "merged into its base model" in card.text
 
 
 def test_what_cannot_be_merged_is_refused(base: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import is_adapter
 from rlvr_exp.config.run import Checkpoint, Select
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.core.sealed import NAME
+from rlvr_exp.core.sealed import CARD, NAME
 from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.launch.resume import begin
 from rlvr_exp.main import main
@@ -71,9 +71,8 @@ class Attacked:
         """(file, attack, way) of everything that loaded silently, or opened a pickle."""
         assert not [way for way, refused in self.ways.items() if refused()], "a sound one is refused"
         silent = []
-        for name in sorted(
-            path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()
-        ):
+        files = (path for path in self.folder.rglob("*") if path.is_file() and path.name != CARD)
+        for name in sorted(path.relative_to(self.folder).as_posix() for path in files):
             self.counts["files"] += 1
             for attack in ATTACKS:
                 silent += [(name, attack, way) for way in self._attack(name, attack)]

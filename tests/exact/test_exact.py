@@ -13,6 +13,8 @@ import trajectories
 from every_file import every_file
 from trajectories import STAGES, Runner, differing, judged, killed_and_resumed, whole
 
+from rlvr_exp.core.sealed import CARD
+
 pytestmark = pytest.mark.slow
 
 SHORT = [*STAGES["grpo"], "algorithm.max_steps=2"]
@@ -76,10 +78,10 @@ def test_looking_for_the_best_step_and_ending_with_it_changes_no_curve(
     words = [*SHORT, "run.select.every_steps=1", "run.select.tasks=2", "run.select.samples=1"]
     first, second = trajectories.trace(once), trajectories.trace(whole(runner, words, tmp_path))
     assert second["links"]["best"] and first["links"]["best"] is None
-    looked = ("held_out/pass_at_1", "held_out/pass_at_1_greedy")
+    looked = [f"held_out/{name}{end}" for name in ("pass_at_1", "pass_at_1_greedy") for end in ("", "/low", "/high")]
     assert all(row.keys() >= set(looked) for row in second["metrics"])
     rows = [{name: value for name, value in row.items() if name not in looked} for row in second["metrics"]]
     second["metrics"] = [row for row in rows if row.keys() > {"step"}]
-    last = [name for name in first if name.startswith("step_000002/") and not name.endswith(".json")]
+    last = [name for name in first if name.startswith("step_000002/") and not name.endswith((".json", CARD))]
     assert any(name.endswith("model.safetensors") for name in last) and any("optimizer" in name for name in last)
     assert [name for name in ("metrics", "rollouts", "before", *last) if first[name] != second[name]] == []

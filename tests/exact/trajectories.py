@@ -23,6 +23,7 @@ import torch
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.tree import PACKAGE
+from rlvr_exp.core.sealed import CARD
 from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps, to_row
 from rlvr_exp.solutions.store import SolutionStore
 
@@ -184,7 +185,7 @@ def solutions(path: Path) -> list[Any]:
 
 
 def trace(run: Path) -> dict[str, Any]:
-    """Everything of a run that another run with the same seed shares."""
+    """Everything of a run that another run with the same seed shares. A model card names the commands that resumed its run."""
     found: dict[str, Any] = {"metrics": rows(run)}
     found["rollouts"] = {step: read_rollouts(path) for step, path in rollout_steps(run).items()}
     for when in ("before", "after"):
@@ -195,7 +196,7 @@ def trace(run: Path) -> dict[str, Any]:
     found["summary"] = {name: summary[name] for name in ("status", "steps", "before", "after")}
     found["links"] = {link: link_of(run, link) for link in ("latest", "best")}
     for folder in sorted((run / "checkpoints").glob("step_*")):
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CARD):
             name = path.relative_to(folder).as_posix()
             found[f"{folder.name}/{name}"] = held(path)
     return found

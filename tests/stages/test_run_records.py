@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from program import ENVIRONMENT, PROGRAM, json_rows, run_program
 
 from rlvr_exp.algorithms.base import Algorithm
@@ -19,7 +20,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.load import build, load
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
-from rlvr_exp.core.sealed import check_sound
+from rlvr_exp.core.sealed import CARD, check_sound
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.records import manifest
@@ -119,6 +120,13 @@ def test_no_file_of_a_run_holds_a_secret(made: Path) -> None:
     for path in files:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         assert [name for name, value in SECRETS.items() if value.encode() in content] == [], path
+
+
+def test_every_checkpoint_has_a_card_with_the_success(made: Path) -> None:
+    cards = [ModelCard.load(folder / CARD) for folder in made.glob("checkpoints/step_*")]
+    assert len(cards) == 3 and all(card.data.library_name == "transformers" for card in cards)
+    assert all("| after training, of step 3 |" in card.text and "% (95% CI " in card.text for card in cards)
+    check_sound((made / "checkpoints" / "latest").resolve())
 
 
 def test_wandb_has_the_metrics_and_samples_of_the_run(made: Path) -> None:

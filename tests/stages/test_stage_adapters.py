@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from huggingface_hub import ModelCard
 from program import metrics_of, run_program
 
 pytestmark = pytest.mark.slow
@@ -39,6 +40,11 @@ def test_training_is_of_the_adapter_alone(place):
         found = {path.name for path in (place / run / "checkpoints" / "latest").iterdir()}
         assert "adapter_model.safetensors" in found and "model.safetensors" not in found
     assert metrics_of(place / "imitated")[-1]["adapter/delta"] > 0
+
+
+def test_the_card_is_that_of_an_adapter(place):
+    card = ModelCard.load(place / "imitated" / "checkpoints" / "best" / "README.md")
+    assert (card.data.base_model, card.data.library_name, card.data.tags[-1]) == ("rlvr_exp/tiny", "peft", "lora")
 
 
 def test_the_penalty_counts_from_the_base(place):

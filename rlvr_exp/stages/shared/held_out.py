@@ -255,8 +255,8 @@ def held_out_success(components: RunComponents, config: Config, context: RunCont
             )
         journal.remove()
         rates = rates_from(scored, SUCCESS)
-        return {f"held_out/{name}": rate.value for name, rate in rates.items()} | {
-            "time/held_out": time.perf_counter() - start
-        }
+        ends = {"": "value", "/low": "low", "/high": "high"}
+        row = {f"held_out/{name}{end}": getattr(rate, of) for name, rate in rates.items() for end, of in ends.items()}
+        return row | {"time/held_out": time.perf_counter() - start}
 
     return Measurement(lambda step: bool(every) and (step % every == 0 or step >= config.algorithm.max_steps), now)

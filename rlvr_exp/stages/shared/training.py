@@ -21,6 +21,7 @@ from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.manifest import resumed_from, run_fingerprint
 from rlvr_exp.records.tracking import Files, Row, Tracker
+from rlvr_exp.report.card import card
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, Policies, placed, restore
@@ -156,7 +157,9 @@ def fit(
     """
     context.progress(kind="wait", name="prepare the first step")
     about = run_fingerprint(context.directory)
-    checkpoints = Checkpoints(context.directory, config.run.checkpoint, about, training.ends_phase)
+    checkpoints = Checkpoints(
+        context.directory, config.run.checkpoint, about, training.ends_phase, partial(card, context.directory)
+    )
     selection = Selection(training.select, checkpoints, tracker)
     contents = Contents(training.policies, training.learners, {**training.parts, "select": selection})
     trends = ResourceTrends(context.directory)
