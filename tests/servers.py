@@ -22,6 +22,9 @@ import sys, xllamacpp
 given = xllamacpp.CommonParams()
 given.model.path, given.port = sys.argv[1], int(sys.argv[2])
 given.n_ctx, given.n_parallel, given.cpuparams.n_threads = 2048, 4, 1
+if sys.argv[3] == "exact":
+    given.cache_type_k = given.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+    given.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
 server = xllamacpp.Server(given)
 sys.stdin.read()
 """
@@ -53,10 +56,15 @@ def python_with(module: str, variable: str) -> str:
 
 
 @contextmanager
-def llama_cpp(model: Path, log: Path) -> Iterator[str]:
-    """Serve a GGUF file."""
+def llama_cpp(model: Path, log: Path, exact: bool = False) -> Iterator[str]:
+    """Serve a GGUF file.
+
+    Args:
+        exact: attention in float32. By default llama.cpp keeps keys and values in float16, and so does its flash attention on a
+            CPU: a log-probability of SmolLM2 then differs by up to 6e-3.
+    """
     port = free_port()
-    command = [python_with("xllamacpp", "LLAMA_PYTHON"), "-c", LLAMA, str(model), str(port)]
+    command = [python_with("xllamacpp", "LLAMA_PYTHON"), "-c", LLAMA, str(model), str(port), "exact" if exact else ""]
     with _served(command, port, log) as url:
         yield url
 

@@ -25,7 +25,7 @@ from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.roles import starts_missing, team_of_run
 from rlvr_exp.config.schema import STAGE_GROUPS, Config, reads
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
-from rlvr_exp.config.stage_options import SAMPLES, STDIN, Infer, Verify
+from rlvr_exp.config.stage_options import SAMPLES, STDIN, GgufExport, Infer, Verify
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
@@ -77,6 +77,8 @@ def _missing(config: Config) -> Iterator[MissingArtifact]:
         command = f"pip install 'rlvr_exp[{config.prepare.extra}]'"
         problem = InputProblem("prepare", "packages are missing", ", ".join(absent), remedy=command)
         yield MissingArtifact(problem, command)
+    if isinstance(config.prepare, GgufExport) and (output := config.prepare.output) and Path(output).exists():
+        yield MissingArtifact(InputProblem("prepare.output", "exists", output, "a new name"))
     for name in STAGE_GROUPS:
         if (path := getattr(getattr(config, name), "path", "")) and not Path(path).exists():
             yield _no_path(f"{name}.path", path)

@@ -12,6 +12,7 @@ from rlvr_exp.config.model import EMBEDDED
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.files import json_of
 from rlvr_exp.core.measures import voted_metrics
 
 STDIN = "-"
@@ -275,6 +276,30 @@ class Gguf(FromPath, Written):
 
     dtype: str = option("float32", choices=("float32", "bfloat16"))
     """Type of the written weights. float32 keeps the dequantized values exactly; bfloat16 takes half the space."""
+
+
+@configures("rlvr_exp.corpora.gguf_export.make")
+@dataclass
+class GgufExport(FromPath, Written):
+    """A checkpoint, such as RUN/checkpoints/best, as a GGUF file for llama.cpp. An adapter is merged in float32 first."""
+
+    packages = ("gguf",)
+    extra = "gguf"
+    base: str = ""
+    """Location of the base model of an adapter. Empty: the one recorded in the adapter."""
+    dtype: str = option("float32", choices=("float32", "float16", "bfloat16"))
+    """Type of the matrices in the file. float32 is exact; the others take half the space and round."""
+
+    def problems(self) -> list[InputProblem]:
+        kind = str((json_of(Path(self.path) / "config.json") or {}).get("model_type", ""))
+        if not self.path or not kind or kind in EXPORTED:
+            return super().problems()
+        allowed = ", ".join(EXPORTED)
+        return [InputProblem("path", "unsupported architecture", f"{self.path}: {kind}", allowed)]
+
+
+EXPORTED = ("llama", "qwen2", "qwen3")
+"""Architectures that have an export to GGUF."""
 
 
 @dataclass

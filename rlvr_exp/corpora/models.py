@@ -19,7 +19,13 @@ from pathlib import Path
 
 import torch
 from huggingface_hub import ModelCard
-from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
+from transformers import (
+    AutoModelForCausalLM,
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Qwen3Config,
+)
 
 from rlvr_exp.config.model import Adapter, Model, is_adapter, recorded, recorded_base
 from rlvr_exp.config.needs import weights_missing
@@ -47,14 +53,37 @@ def merge(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(InputProblem("prepare.output", "holds something", str(out), "a new or empty folder"))
+    network, tokenizer = merged(adapter, options.base, options.dtype, options.stored)
+    network.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    _merged_card(Path(adapter), out)
+    return f"merged into {out}", {"parameters": network.num_parameters()}
+
+
+def merged(
+    adapter: str, place: str = "", dtype: str = "", stored: bool = False
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Merge an adapter into its base.
+
+    Args:
+        place: the base; empty: the recorded one.
+        dtype: type of the merged weights; empty: that of training.
+        stored: merge into the weights as stored, not as quantized in training.
+
+    Returns:
+        The network and its tokenizer.
+
+    Raises:
+        InputError: the base is missing.
+    """
     record = recorded(adapter)
-    place = options.base or recorded_base(adapter)
+    place = place or recorded_base(adapter)
     local = Path(place).is_absolute() or Path(place).is_dir()
     base = Model(
         path=place if local else "",
         name="" if local else place,
-        dtype=options.dtype or record.get("dtype", "auto"),
-        quantization="none" if options.stored else record.get("quantization", "none"),
+        dtype=dtype or record.get("dtype", "auto"),
+        quantization="none" if stored else record.get("quantization", "none"),
         max_prompt_tokens=1,  # Nothing is sampled, so any context is long enough.
         max_completion_tokens=1,
     )
@@ -63,11 +92,7 @@ def merge(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     network = load_policy(base, seed=0).model
     over = replace(base, adapter=Adapter(path=adapter), quantization="none")
     adapted = with_adapter(network if base.quantization == "none" else network.dequantize(), over, seed=0)
-    merged = adapted.merge_and_unload(safe_merge=True)
-    merged.save_pretrained(out)
-    load_tokenizer(over).save_pretrained(out)
-    _merged_card(Path(adapter), out)
-    return f"merged into {out}", {"parameters": merged.num_parameters()}
+    return adapted.merge_and_unload(safe_merge=True), load_tokenizer(over)
 
 
 def _merged_card(adapter: Path, out: Path) -> None:

@@ -51,6 +51,7 @@ FROM_PATH = (
     "edits",
     "edits_filtered",
     "gguf",
+    "gguf_export",
     "merge",
 )
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
