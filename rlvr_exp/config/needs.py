@@ -1,7 +1,6 @@
 """Artifacts of a configuration that may be missing on this machine: weights, data, packages, other runs. Looks, never fetches."""
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -25,12 +24,10 @@ from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.roles import starts_missing, team_of_run
 from rlvr_exp.config.schema import STAGE_GROUPS, Config, reads
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
-from rlvr_exp.config.stage_options import SAMPLES, STDIN, GgufExport, Infer, Verify
+from rlvr_exp.config.stage_options import HUB_NAME, SAMPLES, STDIN, GgufExport, Hub, Infer, Verify, hub_command
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
-HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-"""OWNER/MODEL, which may be a relative path too."""
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 RUN = "a run directory, with a config.yaml"
 ROWS = "a file of JSON lines"
@@ -61,7 +58,7 @@ def _missing(config: Config) -> Iterator[MissingArtifact]:
     if reads(config, "data") and (path := config.data.path) and not Path(path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
         if HUB_NAME.fullmatch(path):
-            remedy += "; a set of the hub: load_dataset(NAME).save_to_disk(FOLDER) by the package datasets first"
+            remedy += f"; a set of the hub: {hub_command(path, 'dataset')}"
         yield _no_path("data.path", path, remedy=remedy)
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit):
         yield from _package("bitsandbytes", "bitsandbytes", "optimizer", "adamw_8bit", "optimizer=adamw")
@@ -77,7 +74,7 @@ def _missing(config: Config) -> Iterator[MissingArtifact]:
         command = f"pip install 'rlvr_exp[{config.prepare.extra}]'"
         problem = InputProblem("prepare", "packages are missing", ", ".join(absent), remedy=command)
         yield MissingArtifact(problem, command)
-    if isinstance(config.prepare, GgufExport) and (output := config.prepare.output) and Path(output).exists():
+    if isinstance(config.prepare, GgufExport | Hub) and (output := config.prepare.output) and Path(output).exists():
         yield MissingArtifact(InputProblem("prepare.output", "exists", output, "a new name"))
     for name in STAGE_GROUPS:
         if (path := getattr(getattr(config, name), "path", "")) and not Path(path).exists():
@@ -258,8 +255,8 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         return
     elif model.name and not model.path and not model.random_weights:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
-            command = f"hf download {model.name}"
-            remedy = f"{command}, or model.path=DIR for a local checkpoint"
+            command = hub_command(model.name)
+            remedy = f"{command}; or model.path=DIR for a local checkpoint"
             if not HUB_NAME.fullmatch(model.name):
                 command, remedy = "", f"OWNER/MODEL of the hub, or model.path={model.name} for a local checkpoint"
             yield MissingArtifact(
@@ -297,7 +294,7 @@ def _without_weights(model: Model) -> Iterator[MissingArtifact]:
         yield MissingArtifact(_no_checkpoint(model))
         return
     yield from map(MissingArtifact, checkpoint_problems(model, folder))
-    command = f"hf download OWNER/MODEL --local-dir {model.path}"
+    command = hub_command("OWNER/MODEL")
     what, allowed = "the weights are missing", ", ".join(WEIGHTS)
     yield MissingArtifact(InputProblem("model.path", what, model.path, allowed, "", command), command)
 
@@ -336,10 +333,10 @@ def _adapter_and_base(model: Model) -> Iterator[MissingArtifact]:
         )
     named = base(model)
     if not any(_is_checkpoint(folder, False) for folder in (Path(named), *snapshots(named))):
-        command = "" if Path(named).is_absolute() else f"hf download {named}"
+        command = f"{hub_command(named)} model.adapter.path={model.path}" if HUB_NAME.fullmatch(named) else ""
         where_else = f"model.path=BASE model.adapter.path={model.path}"
         what = "the base of this adapter is not on this machine"
-        remedy = f"{command}, or {where_else}" if command else where_else
+        remedy = command or where_else
         yield MissingArtifact(InputProblem("model.path", what, named or "none is named", "", "", remedy), command)
 
 

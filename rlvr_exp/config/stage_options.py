@@ -1,6 +1,7 @@
 """Options of nodes that exist under one stage: infer, evaluate, verify, validate, rescore, compare, report, view, index; and of the group
 `prepare`."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -200,6 +201,8 @@ class Prepare:
     """Optional packages that its maker imports."""
     extra: ClassVar[str] = ""
     """Extra of rlvr_exp that installs them."""
+    fetches: ClassVar[bool] = False
+    """Its maker uses the network."""
     tokenizer_alone: ClassVar[bool] = False
     """Of the `model` node its maker loads the tokenizer, and no weights."""
 
@@ -300,6 +303,46 @@ class GgufExport(FromPath, Written):
 
 EXPORTED = ("llama", "qwen2", "qwen3")
 """Architectures that have an export to GGUF."""
+
+
+@configures("rlvr_exp.corpora.hub.make")
+@dataclass
+class Hub(Written):
+    """A model or a data set of the Hugging Face hub, downloaded into a folder. No other command downloads."""
+
+    fetches = True
+    name: str = ""
+    """Its name, OWNER/NAME."""
+    kind: str = option("model", choices=("model", "dataset"))
+    """model, for model.path. dataset, for data.path."""
+    revision: str = "main"
+    """Branch, tag or commit. The record of the download has the commit."""
+    files: list[str] = field(default_factory=list)
+    """Patterns of the files to download, such as [*.json,*.safetensors]. Empty: all."""
+
+    def problems(self) -> list[InputProblem]:
+        if HUB_NAME.fullmatch(self.name):
+            return []
+        what = "not a name of the hub" if self.name else "not given"
+        return [InputProblem("name", what, self.name or "nothing", "OWNER/NAME", "", "prepare.name=OWNER/NAME")]
+
+
+HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+"""OWNER/NAME, which may be a relative path too."""
+
+
+def hub_record(folder: Path) -> Path:
+    """The file about a downloaded folder, next to it."""
+    folder = folder.resolve()
+    return folder.parent / f"{folder.name}.hub.json"
+
+
+def hub_command(name: str, kind: str = "model") -> str:
+    """The command that downloads a model or a data set, and the word that uses it."""
+    folder = f"downloads/{name.rpartition('/')[2]}"
+    of_kind = "" if kind == "model" else f" prepare.kind={kind}"
+    command = f"python -m rlvr_exp +stage=prepare prepare=hub prepare.name={name}{of_kind} prepare.output={folder}"
+    return f"{command}, then {'model' if kind == 'model' else 'data'}.path={folder}"
 
 
 @dataclass

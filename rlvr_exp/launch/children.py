@@ -42,12 +42,13 @@ SPINS = 3000
 """Iterations for which a compute thread waits for the next parallel operation before it sleeps: 40 to 150 microseconds."""
 
 
-def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
+def child_environment(threads: int, processes: int = 1, online: bool = False) -> dict[str, str]:
     """The environment of a training process.
 
     Args:
         threads: compute threads. 0 uses the caller's OMP_NUM_THREADS, else a number chosen for the machine.
         processes: training processes that share the machine.
+        online: the stage may use the network.
     """
     env = dict(os.environ)
     count = str(threads) if threads else env.get("OMP_NUM_THREADS", str(max(1, automatic_threads() // processes)))
@@ -57,7 +58,8 @@ def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
     env.update(OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT=str(SPINS))
     env.setdefault("TOKENIZERS_PARALLELISM", "false")
     # Missing artifacts were reported before the start; a library that queries the network then only loses time.
-    env.setdefault("HF_HUB_OFFLINE", "1")
+    if not online:
+        env.setdefault("HF_HUB_OFFLINE", "1")
     folders = [str(Path(rlvr_exp.__file__).parents[1]), *filter(None, [env.get("PYTHONPATH")])]
     env["PYTHONPATH"] = os.pathsep.join(folders)
     return env
@@ -112,7 +114,9 @@ def unused_packages(config: Config, options: Mapping[str, Any]) -> Iterator[str]
 def inline_environment(checked: Checked) -> Iterator[None]:
     """The environment of a run inside the block. Environment and packages are restored afterwards."""
     before, modules = dict(os.environ), {*sys.modules}
-    os.environ.update(child_environment(checked.config.parallel.threads))
+    os.environ.update(
+        child_environment(checked.config.parallel.threads, online=getattr(checked.config.prepare, "fetches", False))
+    )
     if not every_device(checked.config):
         os.environ.update(first_alone(os.environ))
     hide_unused_packages(checked.config, flat(resolved(checked)))

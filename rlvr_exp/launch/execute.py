@@ -206,7 +206,8 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
     """The exit code of the run, the rank that decided it, and the reason for its end."""
     with _progress(config) as progress:
         progress.event({"kind": "wait", "name": "starting: imports"})
-        shared = child_environment(config.parallel.threads, config.parallel.processes)
+        online = getattr(config.prepare, "fetches", False)
+        shared = child_environment(config.parallel.threads, config.parallel.processes, online)
         envs = environments(config.parallel, shared, every_device(config))
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
     remove_scratch(directory)

@@ -16,8 +16,9 @@ from typing import Any
 import yaml
 
 from rlvr_exp.config.model import EMBEDDED, EMBEDDED_MODELS, FILE, converted_folder, recorded_base
-from rlvr_exp.config.needs import HUB_NAME, snapshots
+from rlvr_exp.config.needs import snapshots
 from rlvr_exp.config.run import Select
+from rlvr_exp.config.stage_options import HUB_NAME, hub_record
 from rlvr_exp.core.files import json_of, write_text
 from rlvr_exp.core.measures import counted, scale_of
 from rlvr_exp.core.sealed import CARD, STEP
@@ -44,6 +45,12 @@ class Source:
     name: str
     """A hub name, a folder or a package."""
     licence: str
+    commit: str = ""
+    """Of a folder that +stage=prepare prepare=hub downloaded."""
+
+    @property
+    def shown(self) -> str:
+        return f"`{self.name}`" + (f" at commit {self.commit}" if self.commit else "")
 
 
 def write_cards(run: Path) -> None:
@@ -102,7 +109,8 @@ def _base_of(node: Mapping[str, Any], folder: Path) -> Source | None:
         return Source(f"{OWN}/{Path(place).name}", _of_package(OWN))
     name = place or str(node["name"])
     folders = [Path(name), *(snapshots(name) if HUB_NAME.fullmatch(name) else ())]
-    return Source(name, next((found for one in folders if (found := _licence(one))), UNKNOWN))
+    licence = next((found for one in folders if (found := _licence(one))), UNKNOWN)
+    return _downloaded(Path(name)) or Source(name, licence)
 
 
 def _data_of(node: Mapping[str, Any]) -> Source | None:
@@ -112,11 +120,16 @@ def _data_of(node: Mapping[str, Any]) -> Source | None:
     if path := node.get("path"):
         place = Path(str(path))
         folder = place if place.is_dir() else place.parent
-        return Source(str(path), _licence(folder) or UNKNOWN)
+        return _downloaded(folder) or Source(str(path), _licence(folder) or UNKNOWN)
     target = str(node.get("_target_"))
     if not target.startswith(f"{OWN}.domains."):
         return Source(target, UNKNOWN)
     return Source(f"{OWN}/{target.split('.')[2]}", _of_package(OWN))
+
+
+def _downloaded(folder: Path) -> Source | None:
+    record = json_of(hub_record(folder))
+    return Source(str(record["name"]), _licence(folder) or UNKNOWN, str(record["commit"])) if record else None
 
 
 def _licence(folder: Path) -> str:
@@ -184,7 +197,7 @@ def _section(name: str, lines: Iterator[str]) -> Iterator[str]:
 def _data(data: Source | None, about: Mapping[str, Any]) -> Iterator[str]:
     if data is None:
         return
-    yield f"Source: `{data.name}`. Licence: {data.licence}.\n"
+    yield f"Source: {data.shown}. Licence: {data.licence}.\n"
     yield from _table("split", "tasks", "fingerprint of the tasks")
     for name, split in (about.get("data") or {}).items():
         yield f"| {name} | {split['tasks']:,} | `{split['fingerprint']}` |"
@@ -192,7 +205,7 @@ def _data(data: Source | None, about: Mapping[str, Any]) -> Iterator[str]:
 
 def _base(bases: Sequence[Source], about: Mapping[str, Any]) -> Iterator[str]:
     for one in dict.fromkeys(bases):
-        yield f"`{one.name}`. Licence: {one.licence}."
+        yield f"{one.shown}. Licence: {one.licence}."
     if not bases:
         yield "None: the weights began as random numbers."
     if files := about.get("start"):

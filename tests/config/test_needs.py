@@ -35,7 +35,10 @@ def checkpoint(folder: Path) -> Path:
 
 def test_missing_weights_name_both_remedies(cache: Path) -> None:
     (need,) = missing_artifacts(compose(["+stage=grpo", "model=qwen14b"]).config)
-    assert need.command == f"hf download {NAME}"
+    assert need.command == (
+        f"python -m rlvr_exp +stage=prepare prepare=hub prepare.name={NAME} prepare.output=downloads/Qwen3-14B, "
+        "then model.path=downloads/Qwen3-14B"
+    )
     assert need.command in need.problem.remedy and "model.path=" in need.problem.remedy
 
 

@@ -11,6 +11,7 @@ from thinning import thinned
 from rlvr_exp.config import needs
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.help import group_options
+from rlvr_exp.config.stage_options import hub_command
 from rlvr_exp.config.suited import facts_of
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.memory.reading import shape_of
@@ -147,7 +148,7 @@ def test_a_plan_for_gpus_needs_no_deepspeed(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(needs, "find_spec", lambda name: None if name == "deepspeed" else name)
     config = compose(["+stage=grpo", "model=qwen_coder_7b"]).config
     fetched = {need.problem.where: need.command for need in needs.missing_artifacts(config) if need.command}
-    assert fetched == {"model.name": f"hf download {CODER}", "parallel.strategy": "pip install 'rlvr_exp[deepspeed]'"}
+    assert fetched == {"model.name": hub_command(CODER), "parallel.strategy": "pip install 'rlvr_exp[deepspeed]'"}
 
 
 def test_a_folder_without_weights_is_planned_with_one_size_and_its_context(tmp_path: Path) -> None:
@@ -159,5 +160,5 @@ def test_a_folder_without_weights_is_planned_with_one_size_and_its_context(tmp_p
     assert checked.config.model.max_completion_tokens == 512 and "a context of 2048" in str(checked.settings)
     assert "unknown size" not in str(checked.settings) and "not known" not in str(checked.settings)
     (need,) = needs.missing_artifacts(checked.config)
-    assert need.problem.what == "the weights are missing" and need.command.startswith("hf download")
+    assert need.problem.what == "the weights are missing" and need.command == hub_command("OWNER/MODEL")
     assert facts_of(checked.config.model).parameters == shape_of(checked.config.model)[0].parameters > 0

@@ -55,6 +55,7 @@ FROM_PATH = (
     "merge",
 )
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
+NEEDED["prepare/hub"] = ["prepare.name=OWNER/NAME"]
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential", "evalplus")}
 NEEDED |= {f"{where}benchmark/gradient_variance": ["algorithm=reinforce"] for where in ("", "experiment/quick/")}
 

@@ -69,7 +69,7 @@ def test_an_adaptation_plans_its_update() -> None:
 def test_what_is_missing_comes_with_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     told = lines("+stage=grpo", "model=qwen14b")
-    assert told["to fetch"].endswith("hf download Qwen/Qwen3-14B")
+    assert told["to fetch"].endswith("prepare.output=downloads/Qwen3-14B, then model.path=downloads/Qwen3-14B")
     assert told["template"].endswith("if it has one: not fetched yet")
     assert lines("+stage=grpo", "model=qwen14b", "model.chat_template=never")["template"].startswith("none")
 

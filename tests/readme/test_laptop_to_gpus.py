@@ -46,8 +46,16 @@ def test_the_rows_of_the_page_are_ten_tasks_for_pytest(folder: Path) -> None:
 
 def test_the_commands_of_the_page_compose(folder: Path) -> None:
     found = {name: compose(words).config for name, words in COMMANDS.items() if "run.resume=seven" not in words}
-    assert [config.stage for config in found.values()] == ["validate", "grpo", "grpo", "grpo", "evaluate", "evaluate"]
-    assert [config.parallel.processes for config in found.values()] == [1, 2, 1, 2, 1, 1]
+    assert [config.stage for config in found.values()] == [
+        "validate",
+        "grpo",
+        "grpo",
+        "prepare",
+        "grpo",
+        "evaluate",
+        "evaluate",
+    ]
+    assert [config.parallel.processes for config in found.values()] == [1, 2, 1, 1, 2, 1, 1]
 
 
 def test_the_figures_of_the_page_are_those_of_the_runs(folder: Path) -> None:

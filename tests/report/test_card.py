@@ -139,6 +139,14 @@ def test_a_base_without_a_licence_is_unknown(tmp_path: Path) -> None:
     assert card_of(tmp_path / "run").data.license == "other"
 
 
+def test_a_downloaded_set_has_its_name_and_commit(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / CARD).write_text("---\nlicense: mit\n---\n")
+    write_json(tmp_path / "rows.hub.json", {"name": "maker/rows", "commit": "d" * 40})
+    card = card_of(run_of(tmp_path / "run", f"data.path={tmp_path}/rows"))
+    assert card.data.datasets == ["maker/rows"] and f"`maker/rows` at commit {'d' * 40}. Licence: mit" in card.text
+
+
 def test_random_weights_have_no_base(tmp_path: Path) -> None:
     card = card_of(run_of(tmp_path / "run", "model.from_scratch=true"))
     assert "base_model" not in card.data.to_dict() and "began as random numbers" in card.text
