@@ -68,7 +68,7 @@ def card(run: Path, step: int, folder: Path) -> str:
     """
     config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     about = json.loads((run / manifest.NAME).read_text(encoding="utf-8"))
-    bases = [source for node in _models(config) if (source := _base_of(node, folder))]
+    bases = [source for node in _models(config, folder) if (source := _base_of(node, folder))]
     data = _data_of(config.get("data") or {})
     body = [
         f"# {config['stage']}, step {step}",
@@ -152,9 +152,16 @@ def _of_package(name: str) -> str:
     return str(fields.get("License-Expression") or fields.get("License") or UNKNOWN)
 
 
-def _models(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    own = [role["model"] for role in (config.get("roles") or {}).values() if role and role.get("model")]
-    return own or [config.get("model") or {}]
+def _models(config: Mapping[str, Any], folder: Path) -> list[Mapping[str, Any]]:
+    """The `model` nodes of the roles in a checkpoint, or that of the run. A teacher is no role of a checkpoint."""
+    common, own, team = (config.get(name) or {} for name in ("model", "roles", str(config["stage"])))
+    found = []
+    for role in _roles(folder):
+        start = team.get(role)  # The folder that a role of a team starts from.
+        found.append(
+            {"path": start} if isinstance(start, str) and start else (own.get(role) or {}).get("model") or common
+        )
+    return found or [common]
 
 
 def _front(config: Mapping[str, Any], bases: Sequence[Source], data: Source | None, folder: Path) -> dict[str, Any]:
@@ -179,12 +186,13 @@ def _is_adapter(folder: Path) -> bool:
 
 def _loader(folder: Path) -> str:
     call = "`AutoPeftModelForCausalLM.from_pretrained`" if _is_adapter(folder) else "`from_pretrained` of Transformers"
-    roles = sorted({path.parent.name for path in folder.glob("*/config.json")} | _adapters_in(folder))
+    roles = _roles(folder)
     return call + (f", from the folder of each role: {', '.join(roles)}" if roles else "")
 
 
-def _adapters_in(folder: Path) -> set[str]:
-    return {path.parent.name for path in folder.glob(f"*/{FILE}")}
+def _roles(folder: Path) -> list[str]:
+    """Roles with a folder of their own in a checkpoint."""
+    return sorted({path.parent.name for name in ("config.json", FILE) for path in folder.glob(f"*/{name}")})
 
 
 def _section(name: str, lines: Iterator[str]) -> Iterator[str]:

@@ -22,9 +22,9 @@ METRIC = "held_out/pass_at_1"
 SECRET = "hf_" + "plantedtoken" * 3
 
 
-def run_of(place: Path, *words: str, ended: bool = True, best: int = 2) -> Path:
+def run_of(place: Path, *words: str, stage: str = "grpo", steps: int = 4, ended: bool = True, best: int = 2) -> Path:
     """A run directory with checkpoints of steps 2 and 4."""
-    command = ["+stage=grpo", "algorithm.max_steps=4", "run.select.every_steps=2", *words]
+    command = [f"+stage={stage}", f"algorithm.max_steps={steps}", "run.select.every_steps=2", *words]
     place.mkdir()
     (place / "config.yaml").write_text(to_yaml(compose(command)))
     about: dict[str, Any] = {
@@ -163,6 +163,17 @@ def test_an_adapter_names_its_base(tmp_path: Path) -> None:
         "adapter",
         "peft",
     )
+
+
+def test_each_role_of_a_checkpoint_names_its_base(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", "roles.tester.model.embedded=tiny_tester", stage="adversarial", steps=70)
+    folder = run / "checkpoints" / "step_000002"
+    for role in ("solver", "tester"):
+        write_json(folder / role / "config.json", {})
+    seal(folder, {"step": 2})
+    card = card_of(run)
+    assert card.data.base_model == ["rlvr_exp/tiny_solver", "rlvr_exp/tiny_tester"]
+    assert "from the folder of each role: solver, tester" in card.text
 
 
 def test_a_card_has_no_secret(tmp_path: Path) -> None:
