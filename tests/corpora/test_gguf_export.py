@@ -217,40 +217,25 @@ def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return source, place / "model.gguf"
 
 
-@pytest.fixture(scope="module")
-def greedy(real: tuple[Path, Path]) -> list[list[int]]:
-    """64 tokens after each prompt, by Transformers from the folder, without tokens that end a text."""
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(real[0]), AutoTokenizer.from_pretrained(real[0])
-    found = []
-    for prompt in PROMPTS:
-        ids = tokenizer(prompt, return_tensors="pt")
-        out = model.generate(**ids, do_sample=False, max_new_tokens=TOKENS, suppress_tokens=ENDS)
-        found.append(out[0, ids.input_ids.shape[1] :].tolist())
-    assert all(len(one) == TOKENS for one in found)
-    return found
-
-
 def equal(first: list[list[int]], second: list[list[int]]) -> int:
     return sum(a == b for one, other in zip(first, second, strict=True) for a, b in zip(one, other, strict=True))
 
 
 @pytest.mark.slow
-def test_transformers_gives_equal_greedy_tokens(real: tuple[Path, Path], greedy: list[list[int]]) -> None:
-    source, file = AutoModelForCausalLM.from_pretrained(real[0]), read(file=real[1])
-    assert all(torch.equal(value, file[0].state_dict()[name]) for name, value in source.state_dict().items())
-    tokenizer, chosen = file[1], []
-    for prompt, tokens in zip(PROMPTS, greedy, strict=True):
-        ids = tokenizer(prompt).input_ids
+def test_transformers_gives_equal_tokens_and_logits(real: tuple[Path, Path]) -> None:
+    ours, tokenizer = AutoModelForCausalLM.from_pretrained(real[0]), AutoTokenizer.from_pretrained(real[0])
+    theirs, read_tokenizer = read(real[1])
+    weights = theirs.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in ours.state_dict().items())
+    for prompt in PROMPTS:
+        ids = tokenizer(prompt, return_tensors="pt").input_ids
+        assert read_tokenizer(prompt).input_ids == ids[0].tolist()
         with torch.no_grad():
-            scores = file[0](torch.tensor([ids + tokens])).logits[0, len(ids) - 1 : -1]
-        scores[:, ENDS] = -torch.inf
-        chosen.append(scores.argmax(-1).tolist())
-    assert equal(greedy, chosen) == len(PROMPTS) * TOKENS
+            assert torch.equal(ours(ids).logits, theirs(ids).logits)
 
 
 @pytest.mark.slow
-def test_llama_cpp_gives_equal_greedy_tokens(real: tuple[Path, Path], greedy: list[list[int]], tmp_path: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(real[0])
+def test_llama_cpp_gives_equal_greedy_tokens(real: tuple[Path, Path], tmp_path: Path) -> None:
     with servers.llama_cpp(real[1], tmp_path / "log.txt", exact=True) as url:
 
         def post(path: str, **body: Any) -> Any:
@@ -259,16 +244,19 @@ def test_llama_cpp_gives_equal_greedy_tokens(real: tuple[Path, Path], greedy: li
             with urllib.request.urlopen(asked, timeout=300) as answer:
                 return json.load(answer)
 
-        sampling = {
-            "n_predict": TOKENS,
-            "temperature": 0,
-            "ignore_eos": True,
-            "return_tokens": True,
-            "cache_prompt": False,
-        }
-        found = [post("/completion", prompt=prompt, **sampling)["tokens"] for prompt in PROMPTS]
+        sampling = {"n_predict": TOKENS, "temperature": 0, "ignore_eos": True, "return_tokens": True}
+        found = [post("/completion", prompt=prompt, cache_prompt=False, **sampling)["tokens"] for prompt in PROMPTS]
         split = [post("/tokenize", content=prompt, add_special=True)["tokens"] for prompt in PROMPTS]
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(real[0]), AutoTokenizer.from_pretrained(real[0])
     assert split == [tokenizer(prompt).input_ids for prompt in PROMPTS]
-    same = equal(greedy, found)
+    same = equal([chosen(model, ids, tokens) for ids, tokens in zip(split, found, strict=True)], found)
     print(f"{same} of {len(PROMPTS) * TOKENS} tokens are equal")
     assert same == len(PROMPTS) * TOKENS
+
+
+def chosen(model: PreTrainedModel, prompt: list[int], answer: list[int]) -> list[int]:
+    """The most probable token at each place of an answer. An answer is greedy if these are its own tokens."""
+    with torch.no_grad():
+        scores = model(torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
+    scores[:, ENDS] = -torch.inf
+    return scores.argmax(-1).tolist()
