@@ -29,7 +29,7 @@ LEVELS = (
     {"memory"},
     {"evaluation"},
     {"inference"},
-    {"benchmarks", "corpora", "runs"},
+    {"benchmarks", "corpora", "runs", "serve"},
     {"stages"},
     {"domains"},
     {"main", "__main__", "child"},

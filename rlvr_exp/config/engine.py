@@ -55,10 +55,15 @@ class Endpoint:
             remedy = f"{remedy}, and the key in a variable: engine.api_key_env=NAME"
             what = "an address of a run holds no credentials, query or fragment"
             found.append(InputProblem("url", what, f"{parts.scheme}://***", remedy=remedy))
-        if self.api_key_env and not VARIABLE.fullmatch(self.api_key_env):
-            what, remedy = "the name of an environment variable, never the key", "engine.api_key_env=MY_API_KEY"
-            found.append(InputProblem("api_key_env", what, "***", "letters, digits, _", "", remedy))
-        return found
+        return [*found, *key_problems(self.api_key_env, "engine")]
+
+
+def key_problems(name: str, node: str) -> list[InputProblem]:
+    """Problems of a node's `api_key_env`."""
+    if not name or VARIABLE.fullmatch(name):
+        return []
+    what, remedy = "the name of an environment variable, never the key", f"{node}.api_key_env=MY_API_KEY"
+    return [InputProblem("api_key_env", what, "***", "letters, digits, _", "", remedy)]
 
 
 @configures("rlvr_exp.rollouts.engines.server.ServerEngine")

@@ -24,7 +24,7 @@ from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.roles import starts_missing, team_of_run
 from rlvr_exp.config.schema import STAGE_GROUPS, Config, reads
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
-from rlvr_exp.config.stage_options import HUB_NAME, SAMPLES, STDIN, GgufExport, Hub, Infer, Verify, hub_command
+from rlvr_exp.config.stage_options import HUB_NAME, SAMPLES, STDIN, GgufExport, Hub, Infer, Serve, Verify, hub_command
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
@@ -105,6 +105,8 @@ def _missing(config: Config) -> Iterator[MissingArtifact]:
     if config.view is not None:
         for package in ("starlette", "uvicorn"):
             yield from _package(package, "'rlvr_exp[serve]'", "stage", "view", "+stage=index for a static overview")
+    if config.serve is not None:
+        yield from _of_serve(config.serve)
     if config.index is not None:
         yield from _output("index.path", f"{config.index.path}/index.html")
 
@@ -128,11 +130,23 @@ def _package(name: str, install: str, where: str, got: str, otherwise: str) -> I
 def _of_engine(config: Config) -> Iterator[MissingArtifact]:
     if isinstance(config.engine, Server):
         yield from _package("openai", "'rlvr_exp[serve]'", "engine", "server", "engine=local")
-        if (name := config.engine.api_key_env) and not os.environ.get(name):
-            remedy = f"export {name}=KEY, or drop it for a server without keys"
-            yield MissingArtifact(InputProblem("engine.api_key_env", "the variable is not set", name, "", "", remedy))
+        yield from _key("engine.api_key_env", config.engine.api_key_env)
     if is_vllm(config.engine):
         yield from _package("vllm", "'vllm>=0.31,<0.32'", "engine", "vllm", "engine=local")
+
+
+def _key(where: str, name: str) -> Iterator[MissingArtifact]:
+    if name and not os.environ.get(name):
+        remedy = f"export {name}=KEY, or drop it for a server without keys"
+        yield MissingArtifact(InputProblem(where, "the variable is not set", name, "", "", remedy))
+
+
+def _of_serve(options: Serve) -> Iterator[MissingArtifact]:
+    for package in ("starlette", "uvicorn"):
+        yield from _package(package, "'rlvr_exp[serve]'", "stage", "serve", "+stage=verify for candidates in a file")
+    if not options.judge_only:
+        yield from _package("openenv", "'rlvr_exp[openenv]'", "stage", "serve", "serve.judge_only=true")
+    yield from _key("serve.api_key_env", options.api_key_env)
 
 
 def loads_weights(config: Config) -> bool:

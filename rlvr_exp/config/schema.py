@@ -28,6 +28,7 @@ from rlvr_exp.config.stage_options import (
     Prepare,
     Report,
     Rescore,
+    Serve,
     Validate,
     Verify,
     View,
@@ -88,6 +89,8 @@ class CoreConfig:
     """Only under +stage=compare."""
     report: Report | None = None
     """Only under +stage=report."""
+    serve: Serve | None = None
+    """Only under +stage=serve."""
     view: View | None = None
     """Only under +stage=view."""
     index: Overview | None = None
@@ -152,6 +155,9 @@ STAGES: dict[str, Stage] = {
         "judge a run's rollouts again with another verifier or other limits",
         ("data", *JUDGES),
         inherits=("data", "verifier", "sandbox"),
+    ),
+    "serve": Stage(
+        "serve tasks as an OpenEnv environment, and the verifier as POST /verify", ("data", *JUDGES, "environment")
     ),
     "solutions": Stage("list, export, merge and check stored programs", ("data",), inherits=("data",)),
     "compare": Stage("compare the options and metrics of runs"),

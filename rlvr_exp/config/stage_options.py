@@ -1,5 +1,5 @@
-"""Options of nodes that exist under one stage: infer, evaluate, verify, validate, rescore, compare, report, view, index; and of the group
-`prepare`."""
+"""Options of nodes that exist under one stage: infer, evaluate, verify, validate, rescore, compare, report, serve, view,
+index; and of the group `prepare`."""
 
 import re
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import Batched
 from rlvr_exp.config.data import SINGLE_TURN
+from rlvr_exp.config.engine import key_problems
 from rlvr_exp.config.model import EMBEDDED
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.domains import domains
@@ -401,6 +402,41 @@ class Verify:
 
     def problems(self) -> list[InputProblem]:
         return list(_of_output(self.input, self.output))
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""Names of this machine that no other machine reaches."""
+
+
+@dataclass
+class Serve:
+    """Options of +stage=serve."""
+
+    host: str = LOOPBACK[0]
+    """Address of the server. Addresses that other machines reach need api_key_env."""
+    port: int = option(8000, low=0, high=65535)
+    """Port of the server. 0: a free port."""
+    api_key_env: str = ""
+    """Name of the environment variable that holds the key of clients. Empty: no key."""
+    split: str = "train"
+    """Split of the data that is served."""
+    judge_only: bool = False
+    """Serve POST /verify alone, without tasks."""
+    sessions: int = option(64, low=1)
+    """Sessions at the same time, one for each WebSocket. Further ones are refused."""
+    timeout_s: float = option(600.0, above=0)
+    """Seconds without a message after which a session ends."""
+    queue: int = option(1024, low=1)
+    """Candidates that may wait for their verdicts. Further ones get status 503."""
+    max_body_mb: int = option(16, low=1)
+    """Largest body of a request, and largest message of a session, in MB."""
+
+    def problems(self) -> list[InputProblem]:
+        found = key_problems(self.api_key_env, "serve")
+        if self.host not in LOOPBACK and not self.api_key_env:
+            what, remedy = "other machines reach this address, so that clients need a key", "serve.api_key_env=NAME"
+            found.append(InputProblem("host", what, self.host, ", ".join(LOOPBACK), "", remedy))
+        return found
 
 
 @dataclass

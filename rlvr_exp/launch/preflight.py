@@ -182,7 +182,9 @@ def vote_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
 
 
 def domain_of(config: Config) -> Domain | None:
-    """The domain; None if its data are not on this machine, or its class is of no registered domain and may import anything."""
+    """The domain; None if the stage does without it, its data are not on this machine, or its class is of no registered domain and may import anything."""
+    if config.serve is not None and config.serve.judge_only:
+        return None
     target = config.data._target_ if reads(config, "data") else ""
     if target not in SCHEMAS and not any(one.owns(target) for one in domains().values()):
         return None

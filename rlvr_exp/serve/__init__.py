@@ -1,0 +1,1 @@
+"""The server of +stage=serve: tasks as an OpenEnv environment, and the judge alone. No torch."""
