@@ -58,9 +58,9 @@ class TaskState(State):
 
 def visible(domain: Domain, task: Task, verdict: Verdict) -> Verdict:
     """The verdict with the part of its log that a client may see. A candidate may quote its arguments in an exception,
-    so the log of a hidden case is left out whatever the bucket."""
+    also those of an earlier case, so the log is left out once a case was hidden, whatever the bucket."""
     case = CASE.match(verdict.log)
-    shown = not domain.hides(task, int(case[1])) if case else verdict.bucket in STATIC
+    shown = not any(domain.hides(task, at) for at in range(int(case[1]) + 1)) if case else verdict.bucket in STATIC
     return replace(verdict, log=verdict.log[:MOST_FEEDBACK] if shown else "")
 
 

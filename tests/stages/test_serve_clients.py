@@ -5,6 +5,7 @@ The tests need the packages openenv and verifiers (0.3: verifiers 0.4 and openen
 """
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -423,7 +424,7 @@ PROBLEM = {
     "id": "double",
     "text": "Write a function double(x) that doubles a number.",
     "entry_point": "double",
-    "solution": "def double(x):\n    # REFERENCE_COMMENT\n    if x == 49943883:\n        return 99887766\n    return 77665544 * 0 + x + x",
+    "solution": "def double(x):\n    # REFERENCE_COMMENT\n    return 77665544 * 0 + x + x",
     "tests": [
         {"args": [2], "expected": 4},
         {"args": [49943883], "expected": 99887766},
@@ -432,7 +433,8 @@ PROBLEM = {
     "shown": [{"args": [2], "expected": 4}],
     "split": "train",
 }
-HIDDEN = (*SECRETS, "49943883", "110886644")
+DOUBLED = {"args": [66554433], "expected": 133108866}
+HIDDEN = (*SECRETS, "49943883", "110886644", "66554433", "133108866")
 ATTACKS = (
     "def double(x):\n    return x + x",
     "def double(x):\n    return 4 if x == 2 else 0",
@@ -441,7 +443,8 @@ ATTACKS = (
     "def double(x):\n    if x == 2:\n        return 4\n    print(x)\n    while True: pass",
     "seen = []\ndef double(x):\n    seen.append(x)\n    if len(seen) > 1:\n        raise RuntimeError(seen)\n    return 4",
     "import sys\ndef double(x):\n    raise ValueError({k: v for k, v in sys._getframe(1).f_locals.items()})",
-    "import gc\ndef double(x):\n    raise ValueError([o for o in gc.get_objects() if type(o) is list and 49943883 in o])",
+    "import gc\ndef double(x):\n    raise ValueError([o for o in gc.get_objects() if type(o) is list and 4990 * 10008 + 3963 in o])",
+    "seen = []\ndef double(x):\n    seen.append(x)\n    if x == 2:\n        raise RuntimeError(seen)\n    return x + x",
     "def double(x:",
     "",
 )  # fmt: skip
@@ -477,19 +480,21 @@ def recorded(port: int) -> Iterator[tuple[str, bytearray]]:
 
 @pytest.mark.parametrize("environment", ["single_turn", "retry"])
 def test_no_byte_shows_the_reference_answer_or_a_hidden_case(tmp_path: Path, environment: str) -> None:
-    (tmp_path / "problems.jsonl").write_text(json.dumps(PROBLEM) + "\n")
+    """The shown case is the first of one problem and the last of the other."""
+    last = {**PROBLEM, "id": "last", "text": "Double the number x.", "tests": [DOUBLED, *reversed(PROBLEM["tests"])]}
+    (tmp_path / "problems.jsonl").write_text(json.dumps(PROBLEM) + "\n" + json.dumps(last) + "\n")
     words = ("data=problems", f"data.path={tmp_path}/problems.jsonl", f"environment={environment}", "sandbox.wall_s=5")
     with served(tmp_path / "run", *words) as (url, _), recorded(int(url.rsplit(":", 1)[1])) as (relay, seen):
         outcomes = []
         with openenv.GenericEnvClient(base_url=relay).sync() as client:
-            for text in ATTACKS:
-                result = client.reset(index=0)
+            for text, index in itertools.product(ATTACKS, (0, 1)):
+                result = client.reset(index=index)
                 assert "double" in result.observation["prompt"]
                 while not result.done:
                     result = client.step({"completion": text})
                 outcomes.append(result.observation["outcome"])
                 client.state()
-        assert outcomes[0] == "passed" and set(outcomes[1:]) <= {"failed", "rejected"}
+        assert outcomes[:2] == ["passed"] * 2 and set(outcomes[2:]) <= {"failed", "rejected"}
         for text in ATTACKS:
             body = json.dumps({"action": {"completion": text}, "index": 0}).encode()
             assert post(f"{relay}/step", body, content_type="application/json")[0] == 200
@@ -504,9 +509,8 @@ def test_no_byte_shows_the_reference_answer_or_a_hidden_case(tmp_path: Path, env
             post(relay + "/problems/task", b'{"split": "test", "index": 0}', content_type="application/json")[0] == 400
         )
     assert len(seen) > 10_000 and b'"outcome":"passed"' in seen.replace(b" ", b"")
-    sent = b"".join(text.encode() for text in ATTACKS)
-    assert [word for word in HIDDEN if word.encode() in seen and word.encode() not in sent] == []
-    assert seen.count(b"49943883") == 0
+    places = [(word, seen.find(word.encode())) for word in HIDDEN]
+    assert [(word, bytes(seen[at - 300 : at + 50])) for word, at in places if at >= 0] == []
 
 
 def test_retries_are_played_in_turns(tmp_path: Path) -> None:
