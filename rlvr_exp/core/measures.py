@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from rlvr_exp.core.statistics import CONFIDENCE, POWER, t_quantile
 
-COUNTS = frozenset({"rules", "dropped_annotations", "pruning_runs", "pruning_seconds"})
-"""Measures that are counts; the others are shares."""
+COUNTS = frozenset({"rules", "dropped_annotations", "environment_reward", "pruning_runs", "pruning_seconds"})
+"""Measures that are counts or have other ends; the others are shares."""
 GREEDY = "_greedy"
 """Ends the name of a measure of greedy answers."""
 

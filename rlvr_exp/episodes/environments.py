@@ -1,15 +1,44 @@
 """Environments of one role: one completion for each prompt, or retries with the verifier's feedback."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_exp.config import data as options
 from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.episode import Episode, SampleKey, Turn, all_turns
-from rlvr_exp.episodes.types import Completion, rank
+from rlvr_exp.episodes.types import Completion, RewardBreakdown, rank
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
+
+
+class LastAnswerPays(Environment):
+    """Every turn has the credit of the last one of its branch, because the outcome is that of the episode."""
+
+    def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
+        """The turns at each depth: prompts after the first differ, but the difficulty of their task is the same."""
+        return _by_depth(episode)
+
+    def rewarded(self, episode: Episode) -> Sequence[int]:
+        return [index for index in range(len(episode.turns)) if not episode.children(index)]
+
+    def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
+        credited = dict(rewards)
+        for index in rewards:
+            parent = episode.turns[index].parent
+            while parent is not None:
+                credited[parent] = RewardBreakdown(rewards[index].total)
+                parent = episode.turns[parent].parent
+        return credited
+
+
+def _by_depth(episode: Episode) -> list[list[int]]:
+    found: dict[int, list[int]] = {}
+    for index in range(len(episode.turns)):
+        if not too_long(episode.turns[index].completion):
+            found.setdefault(episode.depth(index), []).append(index)
+    return list(found.values())
+
 
 FAILED = ("failed", "rejected")
 AGAIN = "again"
@@ -79,11 +108,7 @@ class Retry(Environment, options.Retry):
 
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
         """The completions of each attempt. Prompts of retries differ, but the difficulty of their task is the same."""
-        found: dict[int, list[int]] = {}
-        for index in range(len(episode.turns)):
-            if not too_long(episode.turns[index].completion):
-                found.setdefault(episode.depth(index), []).append(index)
-        return list(found.values())
+        return _by_depth(episode)
 
     def answers(self, episode: Episode) -> list[tuple[int, Turn]]:
         """The first of the best completions of each attempt, if only the best is followed."""

@@ -6,20 +6,20 @@ The reward is the likeness of an action to a teacher's. The scores are the verif
 nothing of right and wrong: a reward of these terms has `ordered: false`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.edits import options
-from rlvr_exp.episodes.environment import Environment, Run
-from rlvr_exp.episodes.environments import too_long
+from rlvr_exp.episodes.environment import Run
+from rlvr_exp.episodes.environments import LastAnswerPays
 from rlvr_exp.episodes.episode import Episode, Turn, all_turns
-from rlvr_exp.episodes.types import Completion, RewardBreakdown
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.base import Term, ValueRange
 from rlvr_exp.tasks.base import ContinuesEdits, Domain
 
 
-class Edits(Environment, options.EditSteps):
+class Edits(LastAnswerPays, options.EditSteps):
     """An answer that makes no text ends an episode. Every action has the credit of the last one of its branch: the
     paper's trajectories have one outcome, and steps have none of their own.
 
@@ -53,26 +53,6 @@ class Edits(Environment, options.EditSteps):
                 for turn, task in zip(going, tasks, strict=True)
             ]
             turns = all_turns(answers)
-
-    def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
-        """The actions of each step: those after the first have texts of their own, and one task's difficulty."""
-        found: dict[int, list[int]] = {}
-        for index, turn in enumerate(episode.turns):
-            if not too_long(turn.completion):
-                found.setdefault(episode.depth(index), []).append(index)
-        return list(found.values())
-
-    def rewarded(self, episode: Episode) -> Sequence[int]:
-        return [index for index in range(len(episode.turns)) if not episode.children(index)]
-
-    def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
-        credited = dict(rewards)
-        for index in rewards:
-            parent = episode.turns[index].parent
-            while parent is not None:
-                credited[parent] = RewardBreakdown(rewards[index].total)
-                parent = episode.turns[parent].parent
-        return credited
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Actions of an episode's branch on average, and the share of branches that ended by `done`."""
