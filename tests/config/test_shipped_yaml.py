@@ -54,6 +54,8 @@ FROM_PATH = (
     "gguf_export",
     "merge",
 )
+OPENENV = ["environment=openenv", "environment.url=http://127.0.0.1:9"]
+NEEDED |= {f"{group}/openenv": OPENENV for group in ("data", "environment", "reward", "verifier")}
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED["prepare/hub"] = ["prepare.name=OWNER/NAME"]
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential", "evalplus")}
