@@ -11,8 +11,6 @@ from rlvr_exp.core.errors import InputError, InputProblem
 
 SCHEMA_S = 10.0
 """Seconds for the schema of a server."""
-PLAIN = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
-"""Types of a field that is the only one of an action."""
 
 
 class Unfit(ValueError):
@@ -46,16 +44,14 @@ class RemoteServer:
             return json.load(answer)["action"]
 
     def action_of(self, text: str) -> dict[str, Any]:
-        """The action in an answer: the value of the only required field, else a JSON object. Raises Unfit."""
+        """The action in an answer: the text or JSON value of the only required field, else a JSON object. Raises Unfit."""
         required = self.action.get("required", [])
         if len(required) == 1:
-            kind = self.action.get("properties", {}).get(required[0], {}).get("type")
-            if kind == "string":
-                return {required[0]: text}
+            [name] = required
+            if self.action.get("properties", {}).get(name, {}).get("type") == "string":
+                return {name: text}
             value = _parsed(text)
-            if kind not in PLAIN or (isinstance(value, PLAIN[kind]) and (kind == "boolean") == isinstance(value, bool)):
-                return value if isinstance(value, dict) and required[0] in value else {required[0]: value}
-            raise Unfit(f"{required[0]} has to be of type {kind}")
+            return value if isinstance(value, dict) and name in value else {name: value}
         value = _parsed(text)
         if not isinstance(value, dict):
             raise Unfit(f"an action has to be a JSON object with the fields {', '.join(required) or 'of the schema'}")

@@ -1,6 +1,6 @@
 """Episodes on an OpenEnv server, until the server ends them. The reward of an answer is that of its episode."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.remote import options
@@ -23,7 +23,7 @@ class RemoteEpisodes(LastAnswerPays, options.RemoteEpisodes):
 
     name = "remote"
 
-    def __init__(self, domain: Domain, **given: str | int):
+    def __init__(self, domain: Domain, **given: Any):
         super().__init__(**given)
         if not isinstance(domain, RemoteTasks):
             what = "the tasks of a server are its own"

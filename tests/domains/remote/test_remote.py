@@ -70,7 +70,6 @@ def test_an_answer_becomes_the_only_field_or_an_object() -> None:
         == of('{"move": 3}', required=["move"], properties={})
         == {"move": 3}
     )
-    assert "has to be of type integer" in of("true", required=["move"], properties=number)
     assert of('{"x": 1, "y": 2}', required=["x", "y"]) == {"x": 1, "y": 2}
     assert "JSON object with the fields x, y" in of("[1]", required=["x", "y"])
     assert "not JSON" in of("[" * 100_000, required=["x", "y"])
@@ -177,8 +176,8 @@ def test_an_episode_of_two_turns_is_played_by_repetition() -> None:
         assert (half.outcome, half.measures[REWARD], half.outputs) == ("failed", 0.5, ('{"text": "Now its double"}',))
         assert (whole.outcome, whole.measures[REWARD], whole.outputs) == ("passed", 1.0, None)
         assert (ask(3, "3", "7").outcome, ask(3, "3", "7").measures[REWARD]) == ("failed", 0.5)
-        unfit = ask(3, "3", "many")
-        assert (unfit.outcome, unfit.bucket, unfit.measures[REWARD]) == ("failed", "parse", 0.5)
+        for unfit in (ask(3, "3", "many"), ask(3, "3", "[6]")):  # No JSON, and no number, which the server refuses.
+            assert (unfit.outcome, unfit.bucket, unfit.measures[REWARD]) == ("failed", "parse", 0.5)
         task = domain.splits()["train"][2]
         both = judge.verify(
             [Request(task.problem, Candidate("2"))] * 12
