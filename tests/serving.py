@@ -35,7 +35,8 @@ def served(folder: Path, *words: str, **environment: str) -> Iterator[tuple[str,
             yield url, int(children[-1])
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
+            code = process.wait(60)
+    assert code == 0
 
 
 def post(url: str, content: bytes | None, **headers: str) -> tuple[int, bytes]:

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
@@ -65,9 +65,9 @@ class Guard:
     def _fault(self, request: HTTPConnection) -> tuple[int, str] | None:
         """Status and text of a refusal; None for a request that may pass."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if self._options.host in LOOPBACK and (urlsplit(f"//{host}").hostname or "") not in LOOPBACK:
+        if self._options.host in LOOPBACK and _parts(f"//{host}").hostname not in LOOPBACK:
             return 403, "another host name"
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _parts(origin).netloc != host:
             return 403, "a request of a page from another site"
         if self._key and request.url.path != OPEN and not secrets.compare_digest(_given(request), self._key.encode()):
             return 401, "no valid key: send it as 'Authorization: Bearer KEY', or as the password of the address"
@@ -101,6 +101,13 @@ class Guard:
                 return {"type": "websocket.disconnect", "code": 1001, "reason": "idle"}
 
         return received
+
+
+def _parts(address: str) -> SplitResult:
+    try:
+        return urlsplit(address)
+    except ValueError:  # Such as an open bracket.
+        return urlsplit("")
 
 
 def _given(request: HTTPConnection) -> bytes:

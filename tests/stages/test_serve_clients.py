@@ -10,6 +10,7 @@ import json
 import os
 import random
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -339,6 +340,7 @@ def malformed(rng: random.Random) -> Iterator[tuple[str, str, bytes, dict[str, s
         b'{"type": "reset", "data": {"split": "test"}}',
     ):
         yield "ws", "", body, key
+    yield "ws", "", b"x" * (2 << 20), key
     for headers in ({}, {"authorization": "Bearer no"}, {**key, "origin": "http://elsewhere.example"}):
         yield "ws", "", b'{"type": "state"}', headers
     for name in ("", "1", "../..", "a" * 5000):
@@ -526,3 +528,19 @@ def test_retries_are_played_in_turns(tmp_path: Path) -> None:
         assert "expected 4" in second.observation["log"] and "expected 4" in second.observation["prompt"]
         third = client.step({"completion": ATTACKS[0]})
         assert (third.done, third.reward, third.observation["prompt"]) == (True, 1.0, "")
+
+
+@pytest.mark.skipif(
+    not Path(sys.executable).with_name("ast-grep").exists(), reason="needs ast-grep: pip install 'rlvr_exp[ast-grep]'"
+)
+def test_edits_are_played_in_steps(tmp_path: Path) -> None:
+    words = ("data=edits", "environment=edits")
+    domain = build(compose(["+stage=evaluate", *words]).config.data)
+    task = domain.splits()["train"][0]
+    with served(tmp_path / "run", *words) as (url, _), openenv.GenericEnvClient(base_url=url).sync() as client:
+        first = client.reset(index=0)
+        second = client.step({"completion": domain.gold_completion(task)})
+        assert (first.observation["prompt"], second.observation["outcome"]) == (domain.task_prompt(task), "passed")
+        assert not second.done and second.observation["prompt"] not in ("", first.observation["prompt"])
+        last = client.step({"completion": "done"})
+        assert (last.done, last.reward) == (True, 1.0)

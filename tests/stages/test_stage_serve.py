@@ -145,6 +145,8 @@ def test_malformed_requests_have_one_json_error() -> None:
             403: [
                 judge.post("/verify", headers={**key, "origin": "http://elsewhere.example"}),
                 judge.post("/verify", headers={**key, "host": "elsewhere.example"}),
+                judge.post("/verify", headers={**key, "host": "["}),
+                judge.post("/verify", headers={**key, "origin": "http://["}),
             ],
             404: [judge.get("/../etc/passwd", headers=key), judge.post("/reset", headers=key)],
             405: [judge.get("/verify", headers=key)],

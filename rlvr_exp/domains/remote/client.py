@@ -34,7 +34,11 @@ class RemoteServer:
         from openenv import GenericEnvClient  # Optional, and not needed before the first session.
 
         return GenericEnvClient(
-            base_url=self._url, headers=self._headers, connect_timeout_s=timeout_s, message_timeout_s=timeout_s
+            base_url=self._url,
+            connect_timeout_s=timeout_s,
+            message_timeout_s=timeout_s,
+            mode="simulation",
+            headers=self._headers,
         )
 
     @cached_property
