@@ -1,6 +1,7 @@
 """environment=openenv: refused options, verdicts of servers, failures of servers, and training on an environment of `openenv init`."""
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -224,6 +225,9 @@ def test_both_ways_give_the_verdicts_of_one(tmp_path: Path, monkeypatch: pytest.
         with RemoteJudge(url=url, api_key_env="CLIENT_KEY") as judge:
             asked = [Request(task.problem, domain.parse(text, task)) for task, text in zip(remote, texts, strict=True)]
             found = judge.verify(asked)
+            before = len(os.listdir("/proc/self/fd"))
+            assert {one.outcome for one in judge.verify(asked * 10)} == {"passed", "failed"}
+            assert len(os.listdir("/proc/self/fd")) <= before
         with pytest.raises(InputError, match="the OpenEnv server gives no tasks"):
             RemoteTasks(url=url, tasks=1, held_out=1).splits()
     assert [one.outcome == "passed" for one in found] == [one.outcome == "passed" for one in own]
