@@ -208,6 +208,8 @@ class Verifiers(options.Verifiers):
             return self._cache(progress)
         if name in _contests():
             return self._of_domain(load(_contests()[name]), progress)
+        if name == options.ON_A_CLUSTER:
+            return self._on_a_cluster(progress)
         strict = replace(self._sandbox, level="strict")
         contests: dict[str, tuple[str, Callable[[], Verifier], str, Callable[[Any], str], float]] = {
             "python_io": ("python_io", partial(PythonIO, self._sandbox), "python -I", python_process, 5),
@@ -250,6 +252,14 @@ class Verifiers(options.Verifiers):
                 one_by_one(line, against, judge, baselines[against], candidates, self._workers, floor, progress, used)
                 for line, against, candidates, floor in own.lines(self, max(4, self.candidates // _LIGHTER))
             ]
+
+    def _on_a_cluster(self, progress: Progress) -> list[Outcome]:
+        """The nodes of a Ray cluster against the local pool, each with the same number of workers."""
+        with PythonIO(self._sandbox, pool="ray") as cluster, PythonIO(self._sandbox) as local:
+            line = f"python_io on {len(cluster.nodes())} nodes"
+            every = partial(_made, functions, self.candidates, 0)
+            ours, theirs = (_side(one, function_request, functions(-1, self._workers)) for one in (cluster, local))
+            return [in_turns(line, "the local pool", ours, theirs, every, self.rounds, 0.5, progress)]
 
     def _cache(self, progress: Progress) -> list[Outcome]:
         """A second pass over the same candidates in the same process."""

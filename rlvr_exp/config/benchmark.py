@@ -16,6 +16,8 @@ CONTESTS = (
     *(name for one in domains().values() for name in one.contests),
     "cache",
 )
+ON_A_CLUSTER = "ray"
+"""A contest that only a run with Ray has."""
 
 
 @dataclass
@@ -40,8 +42,11 @@ class Verifiers(Paired):
     """Verdicts a second against one process a candidate and against published tools, in one run."""
 
     reads = ("sandbox",)
-    contests: list[str] = field(default_factory=lambda: list(CONTESTS), metadata=option([], choices=CONTESTS).metadata)
-    """Contests to run. In python_io_strict each candidate has its own namespaces."""
+    contests: list[str] = field(
+        default_factory=lambda: list(CONTESTS), metadata=option([], choices=(*CONTESTS, ON_A_CLUSTER)).metadata
+    )
+    """Contests to run. In python_io_strict each candidate has its own namespaces. ray, which is not among the default ones,
+    compares verifier.pool=ray with the local pool."""
     candidates: int = option(200, low=4)
     """Python candidates of a round; a tenth of them for pytest."""
     programs: str = ""

@@ -7,6 +7,7 @@ from typing import Any
 
 from rlvr_exp.config.options import configures, defaults, node, option
 from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.ray_cluster import INSTALL, not_installed
 
 LEVELS = ("strict", "namespaces", "user", "process")
 """Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolation/jail.py."""
@@ -24,7 +25,28 @@ class Verifier:
 
 
 @dataclass
-class Calls(Verifier):
+class Pooled(Verifier):
+    """Options of the verifiers that can judge on many machines."""
+
+    pool: str = option("local", choices=("local", "ray"))
+    """Machines that judge. local: this machine. ray: every node of a Ray cluster, each with sandbox.workers workers."""
+    address: str = option("", rare=True)
+    """HOST:PORT of the Ray cluster. Empty: the variable RAY_ADDRESS, else the cluster that runs on this machine, else a new one."""
+
+    def missing(self) -> Iterator[tuple[InputProblem, str]]:
+        """The package ray, if the option needs it and it is not installed, and the command that installs it."""
+        if self.pool == "ray" and (problem := not_installed("verifier.pool")):
+            yield problem, INSTALL
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.address and self.pool != "ray":
+            yield InputProblem(
+                "verifier.address", "only a Ray cluster has one", self.address, "", "", "verifier.pool=ray"
+            )
+
+
+@dataclass
+class Calls(Pooled):
     """Options of the verifiers that call functions of candidates."""
 
     case_cpu_s: float = option(0.0, low=0, rare=True)
@@ -47,7 +69,7 @@ class PythonTests(Calls):
 
 
 @dataclass
-class OwnLimits(Verifier):
+class OwnLimits(Pooled):
     """Options of the verifiers whose programs need other limits than the sandbox has. 0: the limit of the sandbox."""
 
     cpu_s: float = option(0.0, low=0)
@@ -69,6 +91,7 @@ class PytestSuite(OwnLimits):
     without guards, and stages that train refuse this."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from super().conflicts(config, reads)
         if self.process == "shared" and reads("optimizer"):
             what = "a solution in the tests' own process can pass without solving, which a policy learns"
             yield InputProblem("verifier.process", what, "shared", "bridged in stages that train", "", "drop it")

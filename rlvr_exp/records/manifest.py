@@ -141,7 +141,7 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
 
 
 RESUME_MUTABLE = (
-    "run", "tracking", "cache", "study", "executor", "sandbox.workers", "verifier.validate", "evaluation.batch_size",
+    "run", "tracking", "cache", "study", "executor", "sandbox.workers", "verifier.validate", "verifier.pool", "verifier.address", "evaluation.batch_size",
     "evaluation.remember", "engine.memory_share", "engine.url", "engine.api_key_env", "engine.concurrency", "engine.timeout_s",
     "engine.retries", "engine.backoff_s", "curriculum.override", "algorithm.max_steps",
     "algorithm.rollout_batch_size", "algorithm.max_tokens_per_device", "parallel.threads", "parallel.timeout_s",

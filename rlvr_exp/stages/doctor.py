@@ -32,6 +32,7 @@ from rlvr_exp.core import machine
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import BAD_INPUT, DONE
 from rlvr_exp.core.files import cache_home
+from rlvr_exp.core.ray_cluster import INSTALL
 from rlvr_exp.launch.children import child_environment
 from rlvr_exp.records import manifest
 from rlvr_exp.sandbox.isolation.jail import LEVELS, OPEN_AT
@@ -394,7 +395,7 @@ def slurm() -> Finding:
 
 def ray() -> Finding:
     if find_spec("ray") is None:
-        raise Unusable("not installed; no executor of this version needs it", state="absent")
+        raise Unusable("only executor=ray and verifier.pool=ray need it", INSTALL, "absent")
     code = (
         "import ray; ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False); "
         "assert ray.get(ray.remote(lambda: 7).remote()) == 7; print(ray.__version__)"
@@ -402,7 +403,7 @@ def ray() -> Finding:
     try:
         return Finding(version=evaluated(code).splitlines()[-1], found="runs a task on a local cluster")
     except Unusable as fault:
-        raise Unusable(fault.found, "pip install --force-reinstall ray") from fault
+        raise Unusable(fault.found, f"pip install --force-reinstall {pinned('ray')}") from fault
 
 
 def container() -> Finding:

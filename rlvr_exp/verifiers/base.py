@@ -148,6 +148,14 @@ class Verifier(options.Verifier, ABC):
         """The isolation of candidates on this machine, and its gaps: for the manifest."""
         return {"level": "none", "isolated": [], "not_isolated": ["candidates run where this verifier puts them"]}
 
+    def nodes(self) -> list[str]:
+        """The nodes of a cluster that judge, each with its number of workers: for the manifest. Empty: this machine judges.
+
+        Raises:
+            InputError: a cluster was requested, and no node of it can judge.
+        """
+        return []
+
     @abstractmethod
     def close(self) -> None:
         """End the workers. Further calls to `verify` are an error."""

@@ -1,8 +1,8 @@
 """The base of verifiers with a cache: each distinct request is judged once, and cached verdicts are not recomputed.
 
 `submit` calls `prepare`; a verdict that it returns is passed on at once, a job is looked up in memory and on disk,
-joined to an equal job in flight, or started. A verifier defines in `prepare` the content that decides its verdict and in
-`start` the way to it; it never sees the cache.
+joined to an equal job in flight, or started: on this machine, or with `verifier.pool=ray` on some node of a cluster. A verifier
+defines in `prepare` the content that decides its verdict and in `start` the way to it; it never sees the cache.
 """
 
 import sys
@@ -11,13 +11,14 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from rlvr_exp.config import verifier as options
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.cache import Cache, key_of
 from rlvr_exp.verifiers.futures import completed_future, then
+from rlvr_exp.verifiers.ray_pool import RayPool
 
 BUCKET_OF_END = {
     "cpu": "timeout",
@@ -55,15 +56,19 @@ class CachedVerifier(Verifier):
 
     Args:
         cache: the store of verdicts; None: in memory.
+        sandbox: its node; needed by `verifier.pool=ray` alone.
         given: the options of the schema that a subclass derives from as well.
     """
 
     runs_candidates = True
     """Candidates are executed, not only read: files that they could write to are not trusted."""
+    pool, address = "local", ""
+    """Those of a schema without `Pooled`."""
 
-    def __init__(self, cache: options.Cache | None = None, **given: Any):
+    def __init__(self, cache: options.Cache | None = None, sandbox: options.Sandbox | None = None, **given: Any):
         super().__init__(**given)
-        self._cache = Cache(cache)
+        self._cache, self._sandbox = Cache(cache), sandbox or options.Sandbox()
+        self._nodes: RayPool | None = None
         self._lock = threading.Lock()
         self._in_flight: dict[bytes, Future[Verdict]] = {}
         self._counts: Counter[str] = Counter()
@@ -104,7 +109,35 @@ class CachedVerifier(Verifier):
         prepared = self.prepare(request)
         if isinstance(prepared, Verdict):
             return completed_future(_capped(prepared))
-        return then(self.start(prepared), lambda judgement: _capped(judgement.verdict))
+        return then(self._judging(prepared), lambda judgement: _capped(judgement.verdict))
+
+    def judgement(self, request: Request) -> Future[Judgement]:
+        """The judgement of a new run on this machine. Called on the nodes of a cluster."""
+        prepared = self.prepare(request)
+        return completed_future(Judgement(prepared)) if isinstance(prepared, Verdict) else self.start(prepared)
+
+    def identity(self) -> Mapping[str, Any]:
+        """All that decides verdicts besides the content, the interpreter and the isolation included: a candidate that passed when
+        it could see more may not pass when it sees less."""
+        tools, level = sorted(self.tool().items()), self.isolation().get("level")
+        return {"verifier": self.name, "version": self.version, "tools": tools, "level": level, "python": sys.version}
+
+    def ray_pool(self) -> RayPool | None:
+        """The judges of a cluster, started by the first call; None if this machine judges.
+
+        Raises:
+            InputError: no node can judge as this machine does.
+        """
+        if self.pool == "ray" and self._nodes is None:
+            with self._lock:
+                if self._nodes is None and not self._closed:
+                    own = {one.name: getattr(self, one.name) for one in fields(self)} | {"pool": "local", "address": ""}
+                    self._nodes = RayPool(self, self._sandbox, own, self.address)
+        return self._nodes
+
+    def nodes(self) -> list[str]:
+        pool = self.ray_pool()
+        return [] if pool is None else pool.nodes()
 
     def metrics(self) -> Mapping[str, float]:
         """Counts of requests, settled (without judging), joined, judged; and the cache's hits."""
@@ -117,6 +150,8 @@ class CachedVerifier(Verifier):
         with self._lock:
             self._closed = True
             left, self._in_flight = list(self._in_flight.values()), {}
+        if self._nodes is not None:
+            self._nodes.close()
         for answer in left:
             answer.set_exception(RuntimeError(f"verifier {self.name} was closed before this verdict"))
         self._cache.close()
@@ -140,13 +175,18 @@ class CachedVerifier(Verifier):
 
     def _begin(self, key: bytes, work: VerificationJob) -> None:
         try:
-            judging = self.start(work)
+            judging = self._judging(work)
         except BaseException as fault:
             judging = Future()
             judging.set_exception(fault)
             self._finish(key, judging)
             raise
         judging.add_done_callback(lambda done: self._finish(key, done))
+
+    def _judging(self, work: VerificationJob) -> Future[Judgement]:
+        if (pool := self.ray_pool()) is None:
+            return self.start(work)
+        return pool.submit("judgement", work.request, lost=lambda why: Judgement(Verdict("no_verdict", log=why), False))
 
     def _finish(self, key: bytes, done: Future[Judgement]) -> None:
         verdict = fault = None
@@ -168,14 +208,11 @@ class CachedVerifier(Verifier):
             answer.set_result(verdict)
 
     def _known_by(self) -> bytes:
-        """The inputs of every verdict of this verifier, the interpreter and the isolation included: a candidate that
-        passed when it could see more may not pass when it sees less."""
         if self._salt is None:
             held = self.isolation()
             if self.runs_candidates and "files_read_only" in held.get("not_isolated", ()):
                 self._cache.leave_disk("candidates are not kept from the user's files, so they could write verdicts")
-            parts = (self.name, self.version, sorted(self.tool().items()), held.get("level"), sys.version)
-            self._salt = repr(parts).encode()
+            self._salt = repr(tuple(self.identity().values())).encode()
         return self._salt
 
     def _count(self, name: str, by: int = 1) -> None:

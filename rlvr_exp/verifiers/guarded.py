@@ -33,6 +33,9 @@ class _Around(Verifier):
     def isolation(self) -> dict[str, Any]:
         return self.inner.isolation()
 
+    def nodes(self) -> list[str]:
+        return self.inner.nodes()
+
     def close(self) -> None:
         self.inner.close()
 

@@ -160,7 +160,7 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
     version = "6"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
-        super().__init__(cache, **given)
+        super().__init__(cache, sandbox, **given)
         self._limits = JobLimits.of(sandbox)
         self._pool = Pool.of(sandbox, HARNESS, self.packages)
         self._packing = threading.Lock()
@@ -197,6 +197,8 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
 
     def execute(self, request: Request, case_cpu_s: float | None = None) -> Future[Execution]:
         """`case_cpu_s`: in place of the verifier's."""
+        if (pool := self.ray_pool()) is not None:
+            return pool.submit("execute", request, case_cpu_s, lost=_not_executed)
         prepared = self._prepare(request, self.case_cpu_s if case_cpu_s is None else case_cpu_s)
         if isinstance(prepared, Verdict):
             return completed_future(Execution(prepared, ()))
@@ -236,6 +238,10 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
                 while self._packed_bytes > _PACKED_BYTES:
                     self._packed_bytes -= self._packed.popitem(last=False)[1][1].size
         return packed
+
+
+def _not_executed(why: str) -> Execution:
+    return Execution(Verdict("no_verdict", log=why), ())
 
 
 @dataclass(frozen=True)

@@ -68,11 +68,13 @@ class PythonTests(Verifier, Executor, options.PythonTests):
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         super().__init__(**given)
-        self._given, self._lock = (sandbox, cache), threading.Lock()
+        self._lock = threading.Lock()
         self._opened: PytestSuite | None = None
         self._shared: OrderedDict[tuple[Any, ...], Future[Runs]] = OrderedDict()
         self._cpu_s, self._call_cpu_s = sandbox.cpu_s, self.case_cpu_s or sandbox.cpu_s / SHARE
-        self._programs = PythonIO(sandbox, cache, case_cpu_s=self.case_cpu_s, packages=self.packages)
+        where: dict[str, Any] = {"pool": self.pool, "address": self.address}
+        self._given, self._where = (sandbox, cache), where
+        self._programs = PythonIO(sandbox, cache, case_cpu_s=self.case_cpu_s, packages=self.packages, **where)
 
     def submit(self, request: Request) -> Future[Verdict]:
         if isinstance(request.problem, PytestProblem):
@@ -163,6 +165,9 @@ class PythonTests(Verifier, Executor, options.PythonTests):
     def isolation(self) -> dict[str, Any]:
         return self._programs.isolation()
 
+    def nodes(self) -> list[str]:
+        return self._programs.nodes()
+
     def close(self) -> None:
         self._programs.close()
         if self._opened:
@@ -172,7 +177,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         """Opened by the first problem with a test file. Raises InputError if pytest is not installed."""
         with self._lock:
             if self._opened is None:
-                self._opened = PytestSuite(*self._given, cpu_s=SUITE_CPU_S, wall_s=3 * SUITE_CPU_S)
+                self._opened = PytestSuite(*self._given, cpu_s=SUITE_CPU_S, wall_s=3 * SUITE_CPU_S, **self._where)
             return self._opened
 
 

@@ -53,6 +53,7 @@ class DafnyVerifierOptions(OwnLimits):
     """Drop annotations that Dafny does not prove, one at a time, before the last verdict (+stage=evaluate and infer)."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from super().conflicts(config, reads)
         if self.prune and config.stage not in ("evaluate", "infer"):
             what = "a pruned program is not the policy's own answer, which this stage judges"
             allowed = "true with +stage=evaluate or infer"
@@ -60,6 +61,7 @@ class DafnyVerifierOptions(OwnLimits):
 
     def missing(self) -> Iterator[tuple[InputProblem, str]]:
         """Dafny itself, or the image that holds it, if it is not on this machine, and the command that installs it."""
+        yield from super().missing()
         if self.image:
             try:
                 find_image(self.image, build_command(self.image))

@@ -96,7 +96,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
     version = "12"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
-        super().__init__(cache, **given)
+        super().__init__(cache, sandbox, **given)
         self._tool = tool.find(self.path, self.image)
         self._limits = RunLimits(
             self.cpu_s or sandbox.cpu_s, self.wall_s or sandbox.wall_s, self.memory_mb or sandbox.memory_mb

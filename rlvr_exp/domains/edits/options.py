@@ -8,7 +8,7 @@ from rlvr_exp.config import benchmark
 from rlvr_exp.config.data import SplitData, Styled
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.stage_options import FromPath, Written, unread
-from rlvr_exp.config.verifier import Term, Verifier
+from rlvr_exp.config.verifier import Pooled, Term
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -57,7 +57,7 @@ class Edits(SplitData):
 
 @configures("rlvr_exp.domains.edits.verifier.AstGrep")
 @dataclass
-class AstGrep(Verifier):
+class AstGrep(Pooled):
     """Applies an ast-grep action to a text and compares the result, or runs tests on it."""
 
     compare: str = option("text", choices=("text", "text_loose", "syntax"))

@@ -119,8 +119,8 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         self._tools = find_tools()
-        super().__init__(cache, **given)
-        self._sandbox, self._cache_options = sandbox, cache
+        super().__init__(cache, sandbox, **given)
+        self._cache_options = cache
         self._limits = replace(JobLimits.of(sandbox), result_kb=_RESULT_KB)
         self._pool = Pool.of(sandbox, harness="rlvr_exp.domains.edits.harness", packages=True, processes=1)
         self._digests: OrderedDict[tuple[str, str], Future[JobResult]] = OrderedDict()

@@ -92,6 +92,7 @@ def description(verifier: Verifier) -> dict[str, Any]:
         "version": verifier.version,
         "tool": dict(verifier.tool()),
         "isolation": verifier.isolation(),
+        **({"nodes": nodes} if (nodes := verifier.nodes()) else {}),
     }
 
 
@@ -138,7 +139,7 @@ def all_tasks(domain: Domain) -> Sequence[Task]:
 def decides(config: Config, description: Mapping[str, Any]) -> dict[str, Any]:
     """Everything besides the rows that determines verdicts."""
     node, sandbox = config.verifier, config.sandbox
-    of_every = {spec.name for spec in fields(options.Verifier)}
+    of_every = {spec.name for spec in fields(options.Pooled if isinstance(node, options.Pooled) else options.Verifier)}
     own = {spec.name: getattr(node, spec.name) for spec in fields(node) if spec.name not in of_every}
     limits = {name: getattr(sandbox, name) for name in ("cpu_s", "wall_s", "memory_mb", "output_kb")}
     limits["level"] = description["isolation"].get("level")

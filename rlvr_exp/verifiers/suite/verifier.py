@@ -246,7 +246,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         if find_spec("pytest") is None:
             remedy = "pip install 'rlvr_exp[pytest]'"
             raise InputError(InputProblem("verifier=pytest", "the package pytest is not installed", remedy=remedy))
-        super().__init__(cache, **given)
+        super().__init__(cache, sandbox, **given)
         self._limits = replace(JobLimits.of(sandbox).named_by(self), result_kb=_RESULT_KB)
         self._shared = self.process == "shared"
         self._profiles: OrderedDict[bytes, Future[RecordedRun]] = OrderedDict()
