@@ -25,11 +25,13 @@ START_S = 60
 
 @dataclass
 class Cluster:
-    """Nodes with one CPU each. The first is the head, on which the driver runs."""
+    """Nodes. The first is the head, on which the driver runs."""
 
     address: str
     folder: str
     nodes: list["subprocess.Popen[bytes]"]
+    before: Sequence[str] = ()
+    """Of the nodes that a test adds."""
 
     def kill(self, place: int) -> None:
         """Kill all processes of a node at once, as a power cut does."""
@@ -40,9 +42,9 @@ class Cluster:
                 pass
         self.nodes[place].wait()
 
-    def add(self, *words: str, before: Sequence[str] = (), resources: str = "{}") -> None:
+    def add(self, *words: str, before: Sequence[str] = (), cpus: int = 1) -> None:
         """Start a node and wait until the cluster has it. `before`: a program that starts it."""
-        options = ["--num-cpus=1", f"--resources={resources}", "--object-store-memory=80000000", "--block"]
+        options = [f"--num-cpus={cpus}", "--object-store-memory=80000000", "--block"]
         command = [*before, sys.executable, "-m", "ray.scripts.scripts", "start", *words, *options]
         paths = os.pathsep.join(filter(None, sys.path))
         environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": paths}
@@ -58,7 +60,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster(nodes: int = 3) -> Iterator[Cluster]:
+def cluster(nodes: int = 3, head_cpus: int = 1) -> Iterator[Cluster]:
     """A cluster, and this process without a connection to one before and after."""
     import ray
 
@@ -66,7 +68,7 @@ def cluster(nodes: int = 3) -> Iterator[Cluster]:
     port = free_port()
     made = Cluster(f"{socket.gethostbyname('localhost')}:{port}", folder, [])
     try:
-        made.add("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}/t")
+        made.add("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}/t", cpus=head_cpus)
         for _ in range(nodes - 1):
             made.add(f"--address={made.address}")
         yield made

@@ -10,6 +10,7 @@ from rlvr_exp.config.engine import is_exact
 from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, configures, defaults, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.ray_cluster import INSTALL, not_installed
 
 CONTESTS = (
     *("python_io", "python_io_strict", "human_eval", "pytest"),
@@ -53,6 +54,10 @@ class Verifiers(Paired):
     """Folder of programs for the contests of a domain that judge files, such as DafnyBench's ground_truth. Empty: embedded programs."""
     programs_limit: int = option(0, low=0)
     """Number of programs taken from the folder, in a fixed random order. 0: all."""
+
+    def missing(self) -> Iterator[tuple[InputProblem, str]]:
+        if ON_A_CLUSTER in self.contests and (problem := not_installed("benchmark.contests")):
+            yield problem, INSTALL
 
 
 @configures("rlvr_exp.benchmarks.training.Training")

@@ -383,6 +383,35 @@ class Slurm(Executor):
     """local: submitit runs the jobs on this machine, to try them without Slurm."""
 
 
+@configures("rlvr_exp.runs.ray_executor.Ray")
+@dataclass
+class Ray(Executor):
+    """Tasks of a Ray cluster (an extra: pip install 'rlvr_exp[ray]'). A lost node means that the run resumes on another one."""
+
+    address: str = ""
+    """HOST:PORT of the cluster. Empty: the variable RAY_ADDRESS, else the cluster that runs on this machine, else a new one."""
+    num_cpus: float = option(1.0, low=0)
+    """CPUs of one run."""
+    num_gpus: float = option(0.0, low=0)
+    """GPUs of one run."""
+    resources: dict[str, Any] = field(default_factory=dict)
+    """Further resources of one run, by the names that the nodes give them."""
+    retries: int = option(3, low=0)
+    """Further starts of a run whose node was lost. It resumes exactly."""
+
+    def problems(self) -> list[InputProblem]:
+        bad = {
+            name: amount
+            for name, amount in self.resources.items()
+            if not isinstance(amount, int | float) or amount <= 0
+        }
+        allowed, remedy = "NAME: NUMBER above 0", "executor.num_cpus and executor.num_gpus set these two"
+        found = [InputProblem("resources", "no amount", str(bad), allowed)] if bad else []
+        if own := {"CPU", "GPU"} & {*self.resources}:
+            found.append(InputProblem("resources", "has an option of its own", ", ".join(sorted(own)), "", "", remedy))
+        return found
+
+
 RANGES = ("uniform", "log_uniform", "int", "log_int")
 CHOICE = "choice"
 KINDS = (*RANGES, CHOICE)

@@ -63,7 +63,8 @@ class Executor(ABC, Generic[Handle]):
             InputError: the executor cannot run any command.
             Interrupted: a stop was requested, and the running commands have stopped.
         """
-        self.begin(context.directory)
+        if note := self.begin(context.directory):
+            context.progress(kind="note", text=note)
         running, slots, stopping = dict[str, Handle](), dict[str, int](), set[str]()
         try:
             while True:
@@ -90,8 +91,9 @@ class Executor(ABC, Generic[Handle]):
         finally:
             self.abandon([*running.values()])
 
-    def begin(self, root: Path) -> None:
-        """Prepare for a study in the folder `root`. Raises InputError if no command can run."""
+    def begin(self, root: Path) -> str:
+        """Prepare for a study in the folder `root`, and return a note. Raises InputError if no command can run."""
+        return ""
 
     @abstractmethod
     def start(self, command: Command, slot: int) -> Handle:
@@ -118,7 +120,7 @@ class Local(Executor["subprocess.Popen[str]"], options.Local):
     every_s = 0.2
 
     def start(self, command: Command, slot: int) -> "subprocess.Popen[str]":
-        env = _environment()
+        env = environment()
         if self.jobs > 1:  # OMP_NUM_THREADS of this process is meant for the whole machine.
             threads = max(1, automatic_threads() // self.jobs)
             env["OMP_NUM_THREADS"] = str(min(int(env.get("OMP_NUM_THREADS", threads)), threads))
@@ -148,9 +150,9 @@ def core_share(slot: int, slots: int) -> list[int]:
     return cores[slot::slots] if 1 < slots <= len(cores) else []
 
 
-def _environment() -> dict[str, str]:
-    """The environment of this process, in which a command finds this checkout."""
-    folders = [str(Path(rlvr_exp.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+def environment(path: str = "") -> dict[str, str]:
+    """The environment of this process, in which a command finds this checkout. `path`: further folders of modules."""
+    folders = [str(Path(rlvr_exp.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH"), path])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
 
 
@@ -175,7 +177,7 @@ class SubmittedCommand:
         with open(self.command.printed, "a", encoding="utf-8") as out:
             words = [sys.executable, "-m", "rlvr_exp", *self.command.words]
             code = subprocess.run(
-                words, env=_environment(), stdout=out, stderr=subprocess.STDOUT, check=False
+                words, env=environment(), stdout=out, stderr=subprocess.STDOUT, check=False
             ).returncode
         if code == INTERRUPTED and "SLURM_JOB_ID" in os.environ:
             os._exit(code)
@@ -195,7 +197,7 @@ class Slurm(Executor[Any], options.Slurm):
     def every_s(self) -> float:  # type: ignore[override]
         return 2.0 if self.cluster == "slurm" else 0.2
 
-    def begin(self, root: Path) -> None:
+    def begin(self, root: Path) -> str:
         """Raises InputError: submitit is not installed, or takes no such parameters."""
         try:
             import submitit
@@ -210,6 +212,7 @@ class Slurm(Executor[Any], options.Slurm):
             raise InputError(
                 InputProblem("executor", f"submitit refuses: {fault}", str(self.parameters), "", "", remedy)
             ) from fault
+        return ""
 
     def start(self, command: Command, slot: int) -> Any:
         return self._submitit.submit(SubmittedCommand(command))

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -28,6 +28,8 @@ LOOK_S = 5.0
 """Seconds between two looks for new nodes."""
 START_S = 180.0
 """A judge that has not started by then is given up: its node may first unpack the package."""
+STARTS = 3
+"""Attempts to start a judge on a node."""
 PATIENCE_S = 60.0
 """Requests wait that long for a judge."""
 AHEAD_S, MOST_AHEAD = 0.3, 64
@@ -149,8 +151,9 @@ class RayPool:
         self._waiting: deque[Order] = deque()
         self._nodes: dict[str, Node] = {}
         self._refused: set[str] = set()
-        """Ids of nodes that judge differently."""
-        self._faults: list[str] = []
+        """Ids of nodes that judge differently, or whose judge did not start several times."""
+        self._failures: Counter[str] = Counter()
+        self._faults: dict[str, None] = {}
         self._numbers = count()
         self._look_at = self._none_since = 0.0
         self._lock, self._closed = threading.Lock(), False
@@ -160,7 +163,7 @@ class RayPool:
         self._thread.start()
         self._decided.wait()
         if not self.nodes():
-            reasons = "; ".join(dict.fromkeys(self._faults)) or "it has no node with a CPU"
+            reasons = "; ".join(self._faults) or "it has no node with a CPU"
             self.close()
             remedy = "install the caller's packages on the nodes, or use verifier.pool=local"
             raise InputError(InputProblem("verifier.pool", f"no node can judge: {reasons}", "ray", "", "", remedy))
@@ -304,8 +307,9 @@ class RayPool:
             del self._nodes[node.id]
             self._ray.kill(node.actor)
             self._refused.add(node.id)
-            self._faults.append(f"{node.host} judges differently: {'; '.join(differing)}")
-            _warn(f"node {self._faults[-1]}; it is not used")
+            fault = f"{node.host} judges differently: {'; '.join(differing)}"
+            self._faults[fault] = None
+            _warn(f"node {fault}; it is not used")
         else:
             node.ready = True
             self._expect("answers", node, node.actor.answers.remote())
@@ -330,7 +334,10 @@ class RayPool:
         """The judge is gone. Its requests are sent once more; the next look finds the node again if it lives."""
         del self._nodes[node.id]
         self._ray.kill(node.actor)
-        self._faults.append(f"{node.host}: {reason}")
+        self._faults[f"{node.host}: {reason}"] = None
+        self._failures[node.id] += not node.ready
+        if self._failures[node.id] >= STARTS:
+            self._refused.add(node.id)
         _warn(f"node {node.host} is lost: {reason}; {len(node.running)} requests are sent to other nodes")
         for order in reversed(node.running.values()):
             if order.lost_once:

@@ -37,6 +37,7 @@ NEEDED = {
     "environment/reasoning": ["data=problems"],
     "executor/local": ["study=ablation"],
     "executor/slurm": ["study=ablation"],
+    "executor/ray": ["study=ablation"],
     "prepare": ["prepare=arc"],
     "study": ["study=ablation"],
     "study/search": ["study.space.optimizer.lr={uniform:[1e-4,1e-3]}"],
