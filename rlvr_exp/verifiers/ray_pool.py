@@ -26,7 +26,7 @@ from rlvr_exp.core.ray_cluster import code_digest, join_cluster
 
 LOOK_S = 5.0
 """Seconds between two looks for new nodes."""
-START_S = 180.0
+START_S = 120.0
 """A judge that has not started by then is given up: its node may first unpack the package."""
 STARTS = 3
 """Attempts to start a judge on a node."""
@@ -158,7 +158,7 @@ class RayPool:
         self._look_at = self._none_since = 0.0
         self._lock, self._closed = threading.Lock(), False
         self._decided = threading.Event()
-        """Set once a judge is ready, or no node can have one."""
+        """Set once each node of the first look has a judge, or cannot have one."""
         self._thread = threading.Thread(target=self._serve, name="ray-judges", daemon=True)
         self._thread.start()
         self._decided.wait()
@@ -247,7 +247,7 @@ class RayPool:
         self._decide()
 
     def _decide(self) -> None:
-        if all(node.ready for node in self._nodes.values()) or self.nodes():
+        if all(node.ready for node in self._nodes.values()):
             self._decided.set()
 
     def _hand_out(self) -> None:
