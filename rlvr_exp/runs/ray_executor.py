@@ -240,11 +240,12 @@ class Copy:
         self._known = files_below(self._folder)
 
     def push(self) -> None:
-        """Copy new and changed files to the study. Checkpoints that are complete now come last, and links to them after them."""
-        complete = {path for path in files_below(self._folder) if CHECKPOINTS in Path(path).parts}
-        found = files_below(self._folder)
-        logs = [path for path in found if CHECKPOINTS not in Path(path).parts]
-        files = [path for path in found if path in complete]
+        """Copy new and changed files to the study. Checkpoints that were complete before the logs were read come last, and links to
+        them after them."""
+        before, found = files_below(self._folder), files_below(self._folder)
+        saved = {path for path in found if CHECKPOINTS in Path(path).parts}
+        logs = [path for path in found if path not in saved]
+        files = [path for path in saved if before.get(path) == found[path]]
         for path in (*logs, *sorted(files, key=lambda one: bool(found[one][2]))):
             if self._known.get(path) != found[path]:
                 with suppress(FileNotFoundError):  # A checkpoint that was removed meanwhile.
