@@ -174,7 +174,9 @@ def core_seconds() -> float:
     return usage_of(tree(os.getpid())).cpu_s
 
 
-_FOLDER = "/work"
+_FOLDER = "/rlvr-tool"
+"""A container's folder. If the image had it, runc would keep the image's mode, so that the user could not write. For the same
+reason no --workdir names it, for which docker makes the folder first."""
 _READY, _GO = b"ready\n", b"go\n"
 _ENGINE_S = 60
 """Seconds that the engine may take to answer a question; an idle engine takes 30 ms."""
@@ -243,7 +245,7 @@ def run_words(
     return (
         *(image.engine, "run", "--rm", "--interactive", f"--name={name}", "--pull=never", "--log-driver=none"),
         *("--network=none", "--read-only", f"--tmpfs={_FOLDER}:rw,size={limits.files_mb}m,mode=1777"),
-        *(f"--workdir={_FOLDER}", f"--user={uid}:{uid}", "--cap-drop=all", "--security-opt=no-new-privileges"),
+        *(f"--user={uid}:{uid}", "--cap-drop=all", "--security-opt=no-new-privileges"),
         *(f"--memory={limits.memory_mb}m", f"--memory-swap={limits.memory_mb}m", f"--pids-limit={limits.pids}"),
         *(f"--ulimit={name}={most}:{most}" for name, most in ulimits.items()),
         *(f"--env={name}={value}" for name, value in own.items()),
@@ -348,8 +350,8 @@ class Container(Supervised):
 
 
 def _script(sizes: Mapping[str, int]) -> str:
-    """Read the files, say so, wait for the word to go, and become the command, whose error stream is dropped."""
-    taken = "".join(f"head -c {size} >{shlex.quote(name)} && " for name, size in sizes.items())
+    """In its folder: read the files, say so, wait for the word to go, and become the command, without its error stream."""
+    taken = f"cd {_FOLDER} && " + "".join(f"head -c {size} >{shlex.quote(name)} && " for name, size in sizes.items())
     return taken + f'echo {_READY.decode().strip()} && read -r go && exec "$@" 2>/dev/null'
 
 
