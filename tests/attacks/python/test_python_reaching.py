@@ -113,7 +113,11 @@ WRITES = {
     "link_out": gains("os.symlink('/etc', 'e'); open('e/rlvr_attack', 'w').write('x'); won = True", "import os"),
     "hard_link_to_a_library": gains("os.link(os.__file__, 'f'); open('f', 'a').write('x'); won = True", "import os"),
     "set_user_id_file": gains(
-        "open('s', 'w').close(); os.chown('s', 0, 0); os.chmod('s', 0o4777); won = True", "import os"
+        """
+        open('s', 'w').close(); os.chown('s', 0, 0); os.chmod('s', 0o4777)
+        won = os.stat('s').st_uid == 0 and os.stat('s').st_mode & 0o4000 != 0
+        """,
+        "import os",
     ),
     "mount": gains("won = ctypes.CDLL(None).mount(b'none', b'/tmp', b'tmpfs', 0, None) == 0", "import ctypes"),
     "chroot": gains("os.mkdir('r'); os.chroot('r'); won = True", "import os"),
@@ -326,7 +330,7 @@ def test_files_outside_are_not_written(verifier, tmp_path):
 
 
 def test_two_candidates_at_once_do_not_meet(verifier):
-    meet = "os.mkdir('/tmp/meet') if os.access('/tmp', 2) else os.mkdir('meet')\ntime.sleep(0.05)\nreturn 2 * x"
+    meet = "try: os.mkdir('/tmp/meet')\nexcept OSError: os.mkdir('meet')\ntime.sleep(0.05)\nreturn 2 * x"
     codes = [unseen(double(meet, "import os, time")) for _ in range(4)]
     problem = PythonProblem("double", CASES[:1], limits=LIMITS)
     assert {judge(verifier, code, problem).outcome for code in codes} == {"passed"}

@@ -1,6 +1,8 @@
 """Dafny in a container of the installed podman or docker: the same verdicts, limits that hold inside, nothing left."""
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +19,7 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.tool import RunLimits, Server, Tool, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
-from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image
+from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image, tree
 from rlvr_exp.tasks.formats.fields import Limits
 
 pytestmark = pytest.mark.slow
@@ -102,14 +104,30 @@ def test_inside_there_is_no_network_no_file_of_the_machine_and_no_right(image: I
     found = said(image, f"cat own.txt; ls /sys/class/net; cat {tmp_path}/mine || echo none; id -u; touch /x || echo ro")
     own, *nets, none, uid, ro = found.split()
     assert (own, none, ro) == ("own" + "lo", "none", "ro") and nets == [] and int(uid) >= 20_000
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = f"{server.getsockname()[1]:04X}"
+        assert f":{port} " in Path("/proc/net/tcp").read_text()
+        assert f":{port} " not in (seen := said(image, "cat /proc/net/tcp /proc/net/route")) and "sl " in seen
     assert said(image, "grep -E '^Cap(Eff|Bnd)|NoNewPrivs' /proc/self/status").split()[1::2] == ["0" * 16] * 2 + ["1"]
 
 
-def test_memory_processes_and_files_have_limits_inside(image: Image) -> None:
+def test_memory_processes_files_and_time_have_limits_inside(image: Image) -> None:
     held = int(said(image, "head -c 300m /dev/zero | tail -c 300m | wc -c", ContainerLimits(64)))
     assert held < 300 << 20, "the kernel ends what holds more"
     assert "16" not in said(image, "for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; echo 16", ContainerLimits(64, pids=4))
     assert int(said(image, "head -c 9m /dev/zero > big; wc -c < big", ContainerLimits(64, files_mb=4))) <= 4 << 20
+    ended = said(image, "sh -c 'while :; do :; done'; echo $?", ContainerLimits(64, cpu_s=1))
+    assert int(ended) - 128 in (signal.SIGKILL, signal.SIGXCPU)
+
+
+def test_the_end_of_a_container_ends_its_processes(image: Image) -> None:
+    container = Container(image, ["sh", "-c", "sleep 600 & sleep 600"], {}, {}, ROOMY)
+    deadline = time.monotonic() + 60
+    while len(inside := tree(container._inside)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(inside) == 3
+    container.end()
+    assert [pid for pid in inside if Path(f"/proc/{pid}").exists()] == [] and container.name not in left(image)
 
 
 def test_nothing_outlives_a_killed_parent(image: Image) -> None:
