@@ -116,7 +116,7 @@ def test_memory_processes_files_and_time_have_limits_inside(image: Image) -> Non
     assert held < 300 << 20, "the kernel ends what holds more"
     assert "16" not in said(image, "for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; echo 16", ContainerLimits(64, pids=4))
     assert int(said(image, "head -c 9m /dev/zero > big; wc -c < big", ContainerLimits(64, files_mb=4))) <= 4 << 20
-    ended = said(image, "sh -c 'while :; do :; done'; echo $?", ContainerLimits(64, cpu_s=1))
+    ended = said(image, "timeout 120 sh -c 'while :; do :; done'; echo $?", ContainerLimits(64, cpu_s=1))
     assert int(ended) - 128 in (signal.SIGKILL, signal.SIGXCPU)
 
 
