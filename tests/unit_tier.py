@@ -37,7 +37,7 @@ EXCEPT = """
     domains/problems/test_solution.py domains/problems/test_problems_engine.py
     domains/problems/test_problems_loading.py domains/problems/test_reasoning.py
     domains/problems/test_stage_infer_problems.py domains/problems/test_stage_problems.py
-    domains/problems/test_stage_reasoning.py episodes/test_retry.py domains/dafny/attacks
+    domains/problems/test_stage_reasoning.py episodes/test_retry.py episodes/test_tools_in_answers.py domains/dafny/attacks
     domains/dafny/test_cascade.py domains/dafny/test_dafny_corpus.py domains/dafny/test_dafny_prepare.py
     domains/dafny/test_dafny_tool.py domains/dafny/test_dafny_usable.py
     domains/dafny/test_dafny_contest.py domains/dafny/test_dafny_feedback.py

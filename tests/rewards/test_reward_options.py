@@ -19,10 +19,10 @@ from rlvr_exp.verifiers.base import Verdict
 
 ANSWERS = [passed(10), passed(300), failed(share=7), failed("parse"), failed("timeout", 3, 50), rejected()]
 ANSWERS.append(answer(Verdict("failed", bucket="parse"), text=None))
-LIKE = {"valid": 1.0, "field_similarity": 0.5, "string_similarity": 0.75}
+LIKE = {"valid": 1.0, "field_similarity": 0.5, "string_similarity": 0.75, "environment_reward": 0.5}
 ANSWERS.append(answer(Verdict("failed", bucket="wrong_answer", measures=LIKE)))
 ACTIONS = ANSWERS[-2:]
-"""Answers without and with what an action is likened by."""
+"""Answers without and with what an action is likened by, and a server's reward."""
 CHANGES: dict[str, dict[str, Any]] = {
     "CasesPassed": {"weight": 0.1},
     "AllPassed": {"weight": 2.0},
@@ -36,6 +36,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "FieldSimilarity": {"weight": 0.5},
     "StringSimilarity": {"weight": 0.5},
     "InvalidAction": {"weight": 0.5},
+    "RemoteReward": {"weight": 0.5},
     "Identity": {},
     "RunningScale": {},
     "PerTask": {},
@@ -63,16 +64,18 @@ TERMS = {
     "FieldSimilarity": "field_similarity",
     "StringSimilarity": "string_similarity",
     "InvalidAction": "invalid",
+    "RemoteReward": "environment",
 }
 SHIPPED = {
     **dict.fromkeys(("Parses", "Resolves", "Obligations"), "dafny_partial"),
     **dict.fromkeys(("FieldSimilarity", "StringSimilarity", "InvalidAction"), "srl"),
     "CodeLength": "short_code",
+    "RemoteReward": "openenv",
 }
 
 
 def paid(*words: str) -> list[float | None]:
-    answers = ACTIONS if "reward=srl" in words else ANSWERS
+    answers = ACTIONS if {"reward=srl", "reward=openenv"} & {*words} else ANSWERS
     return [one.total for one in build(compose(["+stage=grpo", *words]).config.reward)(answers)]
 
 
