@@ -160,6 +160,9 @@ class EpisodeRunner:
     Args:
         players: by role.
         generate: samples and verifies; as `generate_and_verify`.
+
+    Raises:
+        InputError: the environment has tools, and the verifier runs no programs.
     """
 
     environment: Environment
@@ -168,6 +171,10 @@ class EpisodeRunner:
     generate: Callable[..., RolloutResult] = generate_and_verify
     seconds: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     """Wall seconds by (role, phase): `generate`, and `verify`, the wait for verdicts after sampling had ended."""
+
+    def __post_init__(self) -> None:
+        if self.environment.tools:
+            executor_of(self.verifier, "environment=tools")
 
     def run(self, episodes: Sequence[Episode]) -> list[Episode]:
         """The same episodes at their end. All ranks call this together."""
@@ -271,6 +278,8 @@ class EpisodeRunner:
         policies = {name: player.policy for name, player in self.players.items()}
         with acting(policies, role) as policy:
             domain, sampling = self.environment.domain(role), self.players[role].sampling
+            if stops := self.environment.stops:
+                sampling = replace(sampling, stop=(*sampling.stop, *stops))
             result = self.generate(policy, domain, verifier, requests, sampling)
         for name, value in result.seconds.items():
             self.seconds[role, name] += value

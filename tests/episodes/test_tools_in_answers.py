@@ -22,9 +22,10 @@ from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
 from rlvr_exp.rollouts.groups import GroupFilter
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.tasks.base import Candidate, ShownTask, ShowsCases, Task
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.tools import Tool
+from rlvr_exp.tasks.tools import CALL_END, Tool
 from rlvr_exp.verifiers.python_io import PythonIO
 
 TURNS = "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}"
@@ -40,6 +41,7 @@ HERMES = (
 OTHER = HERMES.replace("<tool_call>", "[CALL]").replace("</tool_call>", "[/CALL]")
 TEMPLATES = {"plain": None, "chat without tools": CHAT, "chat with tools": HERMES}
 CASES = tuple(Case((value,), value + 1) for value in range(4))
+SAMPLING = SamplingParams(LogitFilters(), 100, (0,))
 TASK = Task("one", "f", 0.0, None, PythonProblem("f", CASES))
 RIGHT, WRONG = "def f(x):\n    return x + 1", "def f(x):\n    return x"
 CALL = "<tool_call>\npython\nprint(6 * 7)\n</tool_call>"
@@ -71,6 +73,7 @@ def runner(one: Policy, verifier, script, **given) -> EpisodeRunner:
     """`script`: the turns of each sample. Their tokens are drawn in pieces that the tokenizer would not choose."""
 
     def generate(policy, domain, verifier, requests, sampling):
+        assert sampling.stop == (CALL_END,)
         rows = []
         for request in requests:
             row = []
@@ -86,7 +89,7 @@ def runner(one: Policy, verifier, script, **given) -> EpisodeRunner:
         return RolloutResult(tuple(rows), {"generate": 0.0, "verify": 0.0})
 
     made = Tools(Words(), **{"names": ["python", "run_tests"], "calls": 2, "cpu_s": 1.0, "output": 200, **given})
-    return EpisodeRunner(made, {POLICY: Player(one, None, 3000)}, verifier, generate)
+    return EpisodeRunner(made, {POLICY: Player(one, SAMPLING, 3000)}, verifier, generate)
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +200,11 @@ def test_a_call_after_the_last_one_is_no_answer(verifier):
 def test_a_template_with_calls_in_another_form_is_refused():
     with pytest.raises(InputError, match=r"chat_template=never"):
         template_has_tools(policy(OTHER).tokenizer)
+
+
+def test_a_verifier_that_runs_no_programs_is_refused_before_the_start():
+    with pytest.raises(InputError, match="verifier=python_io"):
+        runner(policy(CHAT), SimpleNamespace(name="pytest"), [])
 
 
 def test_run_tests_needs_examples():

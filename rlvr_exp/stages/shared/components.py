@@ -443,7 +443,7 @@ def runner_of(
         own, domain = of_role(config, role), environment.domain(role)
         longest, room = own.model.max_completion_tokens, own.model.max_prompt_tokens
         sampling = SamplingParams.of(drawing or own.algorithm, policy, longest, batch_size, domain)
-        sampling = replace(sampling, planned_prompt=room, stop=(*sampling.stop, *environment.stops))
+        sampling = replace(sampling, planned_prompt=room)
         players[role] = Player(policy, sampling, min(room, policy.max_tokens - longest))
     generate = partial(generate_and_verify, engine=components.engine)
     verifier = components.verifier
