@@ -135,13 +135,17 @@ def gguf_file(package: str) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
+CONVERSION = 2
+"""Counts the ways in which packages were converted. An old folder is not used by a new way."""
+
+
 def converted_folder(package: str) -> Path:
     """The folder for the converted weights of the installed version."""
     try:
         name = f"{package}-{version(package.replace('_', '-'))}"
     except PackageNotFoundError:
         name = package
-    return cache_home() / "models" / name
+    return cache_home() / "models" / f"{name}-{CONVERSION}"
 
 
 def is_converted(package: str) -> bool:

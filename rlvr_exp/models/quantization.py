@@ -28,6 +28,7 @@ from typing import Any
 import gguf
 import torch
 from gguf import GGUFReader
+from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -132,6 +133,8 @@ def _scales(state: object) -> Iterator[torch.Tensor]:
     yield from _scales(getattr(state, "state2", None))
 
 
+ONE_BY_ONE = ("smollm",)
+"""Rules of llama.cpp (tokenizer.ggml.pre) that split off each digit before they split as GPT-2 does."""
 PADDING = ("<|endoftext|>", "<pad>", "<|pad|>", "<|finetune_right_pad_id|>", "<unk>")
 """Tokens that pad in public models, best first: used if the file has no padding token of its own."""
 
@@ -227,6 +230,9 @@ def _convert(
         raise InputError(InputProblem("prepare.path", "weights are missing in the file", ", ".join(missing[:3])))
     tokenizer = AutoTokenizer.from_pretrained(**place)
     _set_special_tokens(tokenizer, reader)
+    if _value(reader, "tokenizer.ggml.pre") in ONE_BY_ONE:  # Transformers reads the file's tokens, and not this rule.
+        split = [Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
+        tokenizer.backend_tokenizer.pre_tokenizer = Sequence(split)
     _mark_as_plain(network, tokenizer)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

