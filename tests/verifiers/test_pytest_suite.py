@@ -4,6 +4,7 @@
 
 import base64
 import json
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.futures import completed_future
 from rlvr_exp.verifiers.suite import verifier as judging
 from rlvr_exp.verifiers.suite.shape import shape_of
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
@@ -354,3 +356,15 @@ def test_hypothesis_draws_the_same_examples_in_each_run(verifier):
     suite = "from hypothesis import given, strategies as st\nfrom solution import f\nseen = []\n@given(st.integers())\ndef test_f(x):\n    seen.append(x)\n    assert f(x) == x\ndef test_seen(): assert seen == []"
     logs = [judge(verifier, f"def f(x): return x  # {turn}", suite).log for turn in range(2)]
     assert "assert [" in logs[0] and logs[0] == logs[1]
+
+
+def test_a_run_that_has_ended_before_anybody_waits_for_it_blocks_nobody(monkeypatch):
+    with make() as verifier:
+        submit = verifier._pool.submit
+        monkeypatch.setattr(verifier._pool, "submit", lambda job: completed_future(submit(job).result(timeout=60)))
+        found: list[Verdict] = []
+        request = Request(PytestProblem(SUITE, reference=RIGHT), Candidate(RIGHT + "\n#"))
+        thread = Thread(target=lambda: found.extend(verifier.verify([request])), daemon=True)
+        thread.start()
+        thread.join(timeout=60)
+        assert [one.outcome for one in found] == ["passed"]

@@ -252,6 +252,8 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         self._profiles: OrderedDict[bytes, Future[RecordedRun]] = OrderedDict()
         self._compiled: OrderedDict[str, bytes] = OrderedDict()
         self._lock_profiles = threading.Lock()
+        # A lock of its own: a run that has ended already is read inside of `_profile`.
+        self._lock_compiled = threading.Lock()
         self._pool = Pool.of(sandbox, HARNESS, packages=True)
 
     def prepare(self, request: Request) -> Verdict | VerificationJob:
@@ -354,7 +356,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         run = read(result)
         run.result = replace(result, records=b"")  # a reference's run is kept
         if run.compiled:
-            with self._lock_profiles:
+            with self._lock_compiled:
                 self._compiled[suite.digest], run.compiled = run.compiled, b""
                 while len(self._compiled) > _COMPILED:
                     self._compiled.popitem(last=False)
