@@ -42,7 +42,7 @@ def image() -> Image:
 def test_the_quick_run_trains_inside_as_root_and_as_another_user(image: Image, user: int, tmp_path: Path) -> None:
     (tmp_path / "outputs").mkdir()
     os.chmod(tmp_path / "outputs", 0o1777)
-    own = ["--rm", "--network=none", f"--user={user}:{user}", f"--volume={tmp_path}/outputs:/work/outputs"]
+    own = ["--rm", "--network=none", f"--user={user}:{user}", f"--volume={tmp_path}/outputs:/runs/outputs"]
     words = ["+stage=grpo", "+experiment=[demo,quick]", "run.dir=outputs/quick"]
     subprocess.run([image.engine, "run", *own, image.id, *words], check=True, timeout=900)
     run = tmp_path / "outputs" / "quick"
