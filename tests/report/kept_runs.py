@@ -103,7 +103,7 @@ class _Texts:
         marks = TWICE.search(row.prompt)
         prompt = self._name(row.prompt) + (marks[0] if marks else "") + leaks
         return {
-            **to_row(row), "task": self._name(task), "family": "", "prompt": prompt, "completion": shown + stops, "log": "",
+            **to_row(row), "task": self._name(task), "family": row.completion.task.family, "prompt": prompt, "completion": shown + stops, "log": "",
             "terms": {}, "about": None, "version": None,
         }  # fmt: skip
 
