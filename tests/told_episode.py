@@ -39,7 +39,7 @@ def told(
                 rows[-1].append(Completion(one.task, 0, sample, text, candidate, verdict))
         return RolloutResult(tuple(map(tuple, rows)), {"generate": 1.0, "verify": 0.0})
 
-    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
+    policy = SimpleNamespace(model=None, encode_prompt=lambda text, tools=(): [ord(letter) for letter in text])
     players = {role: Player(policy, None, 1000) for role in roles}
     runner = EpisodeRunner(environment, players, verifier, generate)
     (done,) = runner.run([environment.reset(task, draws, samples)])

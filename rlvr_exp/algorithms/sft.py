@@ -36,7 +36,7 @@ def example(
     policy: Policy, prompt: str, answer: str, tools: Sequence[Tool] = (), calls: Sequence[tuple[str, str]] = ()
 ) -> Example:
     """A prompt and the answer to learn after it, with the calls of tools before the answer. Results of calls are given."""
-    ids = policy.encode_prompt(prompt, tools) if tools else policy.encode_prompt(prompt)
+    ids = policy.encode_prompt(prompt, tools)
     labels = [IGNORED] * len(ids)
     for call, result in calls:
         drawn = policy.encode_completion(call)

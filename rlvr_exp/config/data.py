@@ -128,10 +128,7 @@ class Retry:
     """Most completions for a task, the first included."""
 
 
-TOOLS = "rlvr_exp.episodes.tools.Tools"
-
-
-@configures(TOOLS)
+@configures("rlvr_exp.episodes.tools.Tools")
 @dataclass
 class Tools:
     """Within an answer the policy may call tools, which run in the sandbox."""

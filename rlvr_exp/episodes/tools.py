@@ -13,10 +13,10 @@ from typing import Any
 
 from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.episodes.environment import Environment, Run
-from rlvr_exp.episodes.environments import too_long
-from rlvr_exp.episodes.episode import Episode, Execute, Judge, Request, Turn, all_turns
-from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown, TokenCount
+from rlvr_exp.episodes.environment import Run
+from rlvr_exp.episodes.environments import LastAnswerPays, too_long
+from rlvr_exp.episodes.episode import Episode, Execute, Judge, Turn, all_turns
+from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, TokenCount
 from rlvr_exp.tasks.base import Candidate, Domain, ShowsCases, Task
 from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.tasks.formats.fields import Limits
@@ -26,9 +26,8 @@ from rlvr_exp.verifiers.base import Execution
 from rlvr_exp.verifiers.base import Request as VerifierRequest
 
 
-class Tools(Environment, options.Tools):
-    """A policy that may call tools before it answers. Every turn has the credit of the answer that follows from it; turns at the
-    same place of an answer share a baseline.
+class Tools(LastAnswerPays, options.Tools):
+    """A policy that may call tools before it answers.
 
     Raises:
         InputError: run_tests with tasks that show no examples.
@@ -53,45 +52,36 @@ class Tools(Environment, options.Tools):
         return self._domain
 
     def run(self, episode: Episode) -> Run:
-        prompt = self._domain.task_prompt(episode.task)
-        [turns] = yield [episode.ask(prompt, pending=True)]
+        [turns] = yield [episode.ask(self._domain.task_prompt(episode.task), pending=True)]
         while turns:
-            calls = {turn.index: call for turn in turns if (call := self._to_answer(episode, turn))}
-            run = [self._execution(turn, calls[turn.index]) for turn in turns if turn.index in calls]
-            judged = [self._judge(episode, turn) for turn in turns if self._waits(turn) and turn.index not in calls]
-            answers = yield [*filter(None, run), *judged]
-            executions = iter(answers)
+            calls = [(turn, call) for turn in turns if (call := self._call(turn)) and self._goes_on(episode, turn)]
+            calling = {turn.index for turn, _ in calls}
+            runs = [self._execution(turn, call) for turn, call in calls if not call.fault]
+            ended = [turn for turn in turns if turn.index not in calling and turn.completion.verdict == PENDING]
+            executions = iter((yield [*runs, *map(self._judge, ended)]))
             asked = []
-            for turn, made in zip((turn for turn in turns if turn.index in calls), run, strict=True):
-                call = calls[turn.index]
-                result = call.fault if made is None else self._result(call, next(executions))
+            for turn, call in calls:
+                result = call.fault or self._result(call, next(executions))
                 episode.change(turn.index, note={"call": call.name, "argument": call.argument, "result": result})
                 asked.append(episode.ask(result, parent=turn, path=("call",), pending=True, goes_on=True))
-            turns = all_turns((yield asked)) if asked else []
+            turns = all_turns((yield asked))
 
-    def _waits(self, turn: Turn) -> bool:
-        return turn.completion.verdict == PENDING
-
-    def _to_answer(self, episode: Episode, turn: Turn) -> Call | None:
-        """The call of a turn that is carried out."""
-        if too_long(turn.completion) or turn.completion.truncated or episode.depth(turn.index) >= self.calls:
-            return None
+    def _call(self, turn: Turn) -> Call | None:
         return read_call(without_thoughts(turn.completion.text), self.tools)
 
-    def _judge(self, episode: Episode, turn: Turn) -> Request:
-        candidate = turn.completion.candidate
-        if read_call(without_thoughts(turn.completion.text), self.tools):
-            candidate = Candidate(None, f"calls a tool after {self.calls} calls (environment.calls)")
+    def _goes_on(self, episode: Episode, turn: Turn) -> bool:
+        """Whether a turn that ends with a call gets its result."""
+        one = turn.completion
+        return not too_long(one) and not one.truncated and episode.depth(turn.index) < self.calls
+
+    def _judge(self, turn: Turn) -> Judge:
+        late = Candidate(None, f"calls a tool after {self.calls} calls (environment.calls)")
+        candidate = late if self._call(turn) else turn.completion.candidate
         return Judge(turn.role, turn.completion.task, candidate, turn.index)
 
-    def _execution(self, turn: Turn, call: Call) -> Execute | None:
-        """None for a call that is refused."""
-        if call.fault:
-            return None
-        if call.name == PYTHON.name:
-            return Execute(turn.role, VerifierRequest(self._program, Candidate(call.argument)))
-        task = turn.completion.task
-        return Execute(turn.role, VerifierRequest(self._shown_cases(task), Candidate(call.argument)))
+    def _execution(self, turn: Turn, call: Call) -> Execute:
+        problem = self._program if call.name == PYTHON.name else self._shown_cases(turn.completion.task)
+        return Execute(turn.role, VerifierRequest(problem, Candidate(call.argument)))
 
     def _shown_cases(self, task: Task) -> PythonProblem:
         if task.id not in self._shown:
@@ -114,25 +104,6 @@ class Tools(Environment, options.Tools):
         if len(text) <= self.output:
             return text
         return f"{text[: self.output]}... ({len(text) - self.output:,} more characters)"
-
-    def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
-        found: dict[int, list[int]] = {}
-        for index, turn in enumerate(episode.turns):
-            if not too_long(turn.completion):
-                found.setdefault(episode.depth(index), []).append(index)
-        return list(found.values())
-
-    def rewarded(self, episode: Episode) -> Sequence[int]:
-        return [index for index in range(len(episode.turns)) if not episode.children(index)]
-
-    def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
-        credited = dict(rewards)
-        for index, paid in rewards.items():
-            parent = episode.turns[index].parent
-            while parent is not None:
-                credited[parent] = RewardBreakdown(paid.total)
-                parent = episode.turns[parent].parent
-        return credited
 
     def shown(self, episode: Episode, index: int) -> Completion:
         """With the verdict on the answer that follows from it."""

@@ -263,8 +263,7 @@ class EpisodeRunner:
 
     def _encoded(self, policy: Policy, episode: Episode, one: Sample) -> tuple[int, ...]:
         if not one.goes_on:
-            tools = self.environment.tools if one.parent is None else ()
-            return tuple(policy.encode_prompt(one.prompt, tools) if tools else policy.encode_prompt(one.prompt))
+            return tuple(policy.encode_prompt(one.prompt, self.environment.tools if one.parent is None else ()))
         assert one.parent is not None
         turn = episode.turns[one.parent]
         assert isinstance(turn.completion.sampled, TokenSample), "a result can stand after known tokens alone"

@@ -113,6 +113,8 @@ class Domain(options.Data, ABC):
     """The row format of its problems, if all data of the domain have the same; empty: it depends on the data."""
     no_split_remedy: str = ""
     """The option that draws a held-out split from data without one, if the domain has such an option."""
+    tools: Sequence[Tool] = ()
+    """Tools that demonstrations may call, and that the prompt of each describes."""
     stop_text: str = ""
     """The text that ends every completion that `is_complete` accepts. If it is empty, only the end token ends a
     completion."""
@@ -292,9 +294,6 @@ class Domain(options.Data, ABC):
             by_tests: the gold runs, but fails the tests, so that the tests may be wrong.
         """
         return ""
-
-    tools: Sequence[Tool] = ()
-    """Tools that demonstrations may call, and that the prompt of each describes."""
 
     def gold_turns(self, task: Task) -> Sequence[tuple[str, str]]:
         """Calls of tools before the gold, each with its result. Imitation learns the calls, and not the results."""

@@ -9,7 +9,7 @@ from rlvr_exp.algorithms.sft import IGNORED, Examples
 from rlvr_exp.tasks.base import Task
 
 POLICY = SimpleNamespace(
-    encode_prompt=lambda text: [ord(letter) for letter in text],
+    encode_prompt=lambda text, tools=(): [ord(letter) for letter in text],
     encode_completion=lambda text: [ord(letter) for letter in text] + [0],
 )
 TASKS = [

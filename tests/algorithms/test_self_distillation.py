@@ -56,7 +56,7 @@ class Reader:
     def __init__(self):
         self.asked: list[tuple] = []
 
-    def encode_prompt(self, words):
+    def encode_prompt(self, words, tools=()):
         task, *hints = words
         place = int(task.id.split()[1])
         answer = sum(one[0] == place for one in self.asked)
@@ -199,7 +199,9 @@ def test_a_teacher_sees_another_answer_that_passed_and_the_feedback_on_one_that_
 def asked(name, texts, outcomes, *words, context=1000, domain=None):
     """(the teacher's hints for each answer of a group, whether the answer is taught). Its prompts have two tokens."""
     who = batch.algorithm(name, *words)
-    who.begin(domain or Words(), SimpleNamespace(max_tokens=context, encode_prompt=lambda hints: [5, 6]), None)
+    who.begin(
+        domain or Words(), SimpleNamespace(max_tokens=context, encode_prompt=lambda hints, tools=(): [5, 6]), None
+    )
     recorded = [[(0.0,) * len(one) for one in row] for row in batch.answers()]
     group = batch.groups(who, recorded).batch[0]
     answers = [
@@ -310,7 +312,9 @@ def test_a_step_of_distillation_has_the_gradient_of_trls_loss(tmp_path, alpha):
     draw = torch.Generator().manual_seed(5)
     for value in teacher.model.double().parameters():
         value.data += 0.3 * torch.randn(value.shape, generator=draw, dtype=torch.float64)
-    who.begin(Words(), Reader(), SimpleNamespace(model=teacher.model, encode_prompt=lambda text: PROMPTS[int(text)]))
+    who.begin(
+        Words(), Reader(), SimpleNamespace(model=teacher.model, encode_prompt=lambda text, tools=(): PROMPTS[int(text)])
+    )
     recorded = batch.drawn_from(batch.policy(tmp_path / "same").model, 0.0)
     groups = batch.groups(who, recorded, sampled_at=1)
     named = tuple(replace(group, prompts=(str(place),) * 3) for place, group in enumerate(groups.batch))
@@ -340,7 +344,7 @@ def test_a_batch_is_informative_if_an_answer_is_taught():
     found = []
     for words in ([], ["algorithm.include_feedback=false"]):
         who = batch.algorithm("sdpo", *words)
-        who.begin(Words(), SimpleNamespace(max_tokens=64, encode_prompt=lambda hints: [5, 6]), None)
+        who.begin(Words(), SimpleNamespace(max_tokens=64, encode_prompt=lambda hints, tools=(): [5, 6]), None)
         groups = batch.groups(who, recorded, rewards=((0.1, 0.2, 0.3),) * 3)
         found.append(who.experience(groups, 0).informative())
     assert found == [True, False]  # No answer passed, so only feedback teaches.

@@ -84,7 +84,7 @@ def test_a_gradient_that_is_not_there_is_no_agreement():
 def test_the_memory_of_both_sides_is_said_before_the_first_round_and_too_little_is_refused(tmp_path, monkeypatch):
     config = compose([*WORDS, "model.max_prompt_tokens=1000", "parallel.device=h200"]).config
     texts = SimpleNamespace(task_prompt=lambda task: "word " * task)
-    policy = SimpleNamespace(encode_prompt=lambda text: [0] * (100 + len(text)))
+    policy = SimpleNamespace(encode_prompt=lambda text, tools=(): [0] * (100 + len(text)))
     picks = SimpleNamespace(pick=lambda place, count: [place % 3])
     bench = SimpleNamespace(policy=policy, domain=texts, curriculum=picks)
     monkeypatch.setattr(machine, "available", lambda: 3 * 2**30)

@@ -59,7 +59,7 @@ def runner(verdict, attempts: int, best: bool = False, room: int = 1000, thought
         ]
         return RolloutResult(tuple(rows), {"generate": 1.0, "verify": 0.0})
 
-    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
+    policy = SimpleNamespace(model=None, encode_prompt=lambda text, tools=(): [ord(letter) for letter in text])
     return EpisodeRunner(Retry(Words(), best, attempts=attempts), {POLICY: Player(policy, None, room)}, None, generate)
 
 

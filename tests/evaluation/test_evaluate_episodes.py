@@ -32,7 +32,7 @@ def policy():
         model=model.eval(),
         eos_ids=(1,),
         max_tokens=64,
-        encode_prompt=lambda text: [ord(c) % 28 + 2 for c in text],
+        encode_prompt=lambda text, tools=(): [ord(c) % 28 + 2 for c in text],
         decode=repr,
     )
 

@@ -176,7 +176,7 @@ def test_a_failure_is_tried_again_with_what_the_verifier_said(make):
     engine, asked = make(max_attempts=3), []
 
     class Heard(Policy):
-        def encode_prompt(self, text):
+        def encode_prompt(self, text, tools=()):
             asked.append(text)
             return super().encode_prompt(text)
 

@@ -52,7 +52,7 @@ def collector(
     seed: int = 0,
     curriculum: Curriculum | None = None,
 ) -> Collector:
-    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
+    policy = SimpleNamespace(model=None, encode_prompt=lambda text, tools=(): [ord(letter) for letter in text])
     domain = SimpleNamespace(task_prompt=lambda task: f"prompt {task.inputs}")
     runner = EpisodeRunner(SingleTurn(domain), {POLICY: Player(policy, None, 1000)}, None, fake_generate_and_verify)
     rules = {POLICY: RoleRules(group_filter, lambda rewarded, _: tuple(one.total for one in rewarded))}

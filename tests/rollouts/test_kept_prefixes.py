@@ -150,7 +150,7 @@ def test_turns_of_an_episode_go_on_from_each_other(monkeypatch, caching, ranks, 
 
     monkeypatch.setattr(SharedPrefixDecoder, "__init__", watched)
 
-    def encode(text: str) -> list[int]:
+    def encode(text: str, tools: object = ()) -> list[int]:
         return [int(word[1:]) if word[0] == "w" else 2 + words.setdefault(word, len(words)) for word in text.split()]
 
     policy = SimpleNamespace(

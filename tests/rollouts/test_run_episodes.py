@@ -71,7 +71,7 @@ class Told(Direct):
 
 
 def test_an_environment_has_candidates_of_its_own_judged() -> None:
-    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [1])
+    policy = SimpleNamespace(model=None, encode_prompt=lambda text, tools=(): [1])
     domain = SimpleNamespace(task_prompt=lambda task: "do")
 
     def generate(policy, domain, verifier, requests, sampling):

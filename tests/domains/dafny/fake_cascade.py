@@ -90,7 +90,9 @@ def runner(
 ) -> EpisodeRunner:
     """`room`: tokens of the longest prompt of the annotator."""
     policies = {
-        role: SimpleNamespace(role=role, model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
+        role: SimpleNamespace(
+            role=role, model=None, encode_prompt=lambda text, tools=(): [ord(letter) for letter in text]
+        )
         for role in ROLES
     }
     rooms = {"writer": 10_000, "annotator": room}

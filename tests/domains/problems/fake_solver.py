@@ -58,7 +58,7 @@ def engine_in(folder: Path, verifier, codes, tests=(), environment=None, **infer
     policy = SimpleNamespace(
         model=nn.Identity(),
         tokenizer=None,
-        encode_prompt=lambda text: [*map(ord, text)],
+        encode_prompt=lambda text, tools=(): [*map(ord, text)],
         eos_ids=(),
         decode=None,
         max_tokens=9000,
