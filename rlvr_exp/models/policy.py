@@ -72,7 +72,7 @@ class Policy:
             InputError: the chat template writes tool calls in a form that is not read.
         """
         of_template = bool(tools) and self.template_has_tools
-        text = text if of_template else described(tools, text)
+        text = described(tools, text) if tools and not of_template else text
         if self.chat:
             roles = [("system", self.system)] if self.system else []
             messages = [{"role": role, "content": words} for role, words in (*roles, ("user", text))]

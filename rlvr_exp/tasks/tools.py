@@ -53,8 +53,6 @@ TOOLS = {one.name: one for one in (PYTHON, RUN_TESTS)}
 
 def described(tools: Sequence[Tool], text: str) -> str:
     """A prompt with the tools in words, for models whose chat template has none."""
-    if not tools:
-        return text
     lines = "\n".join(f"{one.name}: {one.description}" for one in tools)
     form = f"{CALL}\nNAME\nARGUMENT\n{CALL_END}"
     return f"Tools:\n{lines}\nTo call one, end with\n{form}\nand read its result.\n\n{text}"

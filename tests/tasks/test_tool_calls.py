@@ -59,6 +59,6 @@ def test_the_last_call_counts():
     assert read_call("".join(calls), [PYTHON]).argument == "print(1)"
 
 
-def test_a_prompt_without_tools_stays_as_it_is():
-    assert described([], "Do it.") == "Do it."
-    assert described([PYTHON], "Do it.").endswith("\n\nDo it.") and "python: Run a program." in described([PYTHON], "")
+def test_a_prompt_tells_the_tools_before_the_task():
+    told = described([PYTHON], "Do it.")
+    assert told.endswith("\n\nDo it.") and "python: Run a program." in told
