@@ -275,8 +275,8 @@ class Parallel:
     """Index of this machine. Machine 0 writes the run directory."""
     address: str = option("", rare=True)
     """Host name or address of machine 0, if there are several machines."""
-    port: int = option(0, low=0, high=65535, rare=True)
-    """Port on machine 0 for all processes. 0: any free port, on one machine."""
+    port: int = option(0, low=0, high=65534, rare=True)
+    """Port on machine 0 for all processes; by the next one the machines watch each other. 0: any free port, on one machine."""
     deepspeed: dict[str, Any] = option({}, rare=True)
     """Further settings of DeepSpeed, by their own names."""
     device: str = option("", choices=("", CPU, *NAMED), rare=True)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import IO, Any, cast
 
 import rlvr_exp
@@ -32,9 +32,11 @@ from rlvr_exp.config.load import resolved
 from rlvr_exp.config.parallel import SHARDING, Parallel, first_alone
 from rlvr_exp.config.schema import Config, reads, trains
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.core.errors import DONE, FAULT
+from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
 from rlvr_exp.launch.console import unread
+from rlvr_exp.launch.machines import MachineEnd, Machines
+from rlvr_exp.records.context import STATUS
 from rlvr_exp.records.manifest import flat
 from rlvr_exp.sandbox.isolation import kernel
 
@@ -136,9 +138,12 @@ HELD = ("config.yaml", "manifest.json")
 """Files of the run directory that a stage expects to find."""
 
 
-def environments(parallel: Parallel, shared: Mapping[str, str], every_device: bool = False) -> list[dict[str, str]]:
+def environments(
+    parallel: Parallel, shared: Mapping[str, str], every_device: bool = False, interface: str = ""
+) -> list[dict[str, str]]:
     """The environment of each process of this machine: the shared environment and its rank variables. A single process sees one
-    device, unless its model is spread over `every_device`.
+    device, unless its model is spread over `every_device`. `interface`: of the network to the other machines. By itself gloo
+    takes the address of the host's name, which often is that of the machine alone.
 
     Inherited rank variables of another launcher or scheduler are dropped: a single process would wait for other ranks.
     """
@@ -147,7 +152,9 @@ def environments(parallel: Parallel, shared: Mapping[str, str], every_device: bo
         return [base if every_device else base | first_alone(base)]
     port = parallel.port or free_port()
     if parallel.nodes == 1 and os.path.isdir("/sys/class/net/lo"):
-        base.setdefault("GLOO_SOCKET_IFNAME", "lo")  # The name of the host may have no address.
+        interface = "lo"  # The name of the host may have no address.
+    if interface:
+        base.setdefault("GLOO_SOCKET_IFNAME", interface)
     place = {
         "WORLD_SIZE": str(parallel.world),
         "LOCAL_WORLD_SIZE": str(parallel.processes),
@@ -228,6 +235,8 @@ class Ended:
     stop_requested: bool
     rank: int = 0
     """Local index of the process that failed first; 0 if none failed."""
+    elsewhere: MachineEnd | None = None
+    """The other machine that failed before any process of this one."""
 
 
 def log_name(rank: int) -> str:
@@ -236,13 +245,14 @@ def log_name(rank: int) -> str:
 
 
 class ProcessGroup:
-    """The ranks of a run on a single machine. The first failure decides how the run ended. The other processes are killed after
-    a grace period."""
+    """The ranks of a run on this machine. The first failure, here or on another machine, decides how the run ended. The other
+    processes are killed after a grace period."""
 
-    def __init__(self) -> None:
+    def __init__(self, machines: Machines) -> None:
         self._children: list[Child] = []
-        self._ends: SimpleQueue[int] = SimpleQueue()
-        """Indices of processes in the order in which they ended."""
+        self._machines, self._ends = machines, machines.ends
+        """Indices of processes, and other machines, in the order in which they ended."""
+        self.elsewhere: MachineEnd | None = None
         self._killed = False
         self._first_failure: int | None = None
         self._stop_requested = False
@@ -296,21 +306,36 @@ class ProcessGroup:
         left, deadline = len(self._children), None
         while left:
             try:
-                place = self._ends.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+                ended = self._ends.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
             except Empty:
                 self.kill()
                 deadline = None
                 continue
-            left -= 1
-            code = self._children[place].returncode
-            if code != DONE and self._first_failure is None and not self._killed:
-                self._first_failure = place
+            if isinstance(ended, MachineEnd):
+                code, place = ended.code, ended.node
+            else:
+                left -= 1
+                code, place = self._children[ended].returncode, ended
+            if code != DONE and self._first_failure is None and self.elsewhere is None and not self._killed:
+                self._note_failure(ended, code)
             if deadline is None and not self._killed and (code != DONE or place == 0):
                 deadline = time.monotonic() + (GRACE_FAULT_S if code == FAULT or code < 0 else GRACE_S)
 
+    def _note_failure(self, ended: int | MachineEnd, code: int) -> None:
+        if not isinstance(ended, MachineEnd):
+            self._first_failure = ended
+        elif code != INTERRUPTED:  # All ranks agree on a stop.
+            self.elsewhere = ended
+        self._machines.tell(code if code in STATUS else FAULT)
+
 
 def run_children(
-    module: str, arguments: Sequence[str], directory: Path, envs: Sequence[Mapping[str, str]], listen: Listener
+    module: str,
+    arguments: Sequence[str],
+    directory: Path,
+    envs: Sequence[Mapping[str, str]],
+    listen: Listener,
+    machines: Machines | None = None,
 ) -> Ended:
     """Run `python -m module *arguments PROGRESS_FD LIFE_FD`, once for each environment, until all have ended.
 
@@ -320,6 +345,7 @@ def run_children(
     Args:
         directory: folder of the logs, named by `log_name`.
         listen: called with each event of the first child.
+        machines: the other machines of the run; None: there are none.
     """
     progress_in, progress_out = os.pipe()
     life_in, life_out = os.pipe()
@@ -329,7 +355,7 @@ def run_children(
         stack.callback(os.close, life_in)
         stack.callback(os.close, life_out)
         events = stack.enter_context(open(progress_in, encoding="utf-8", errors="replace"))
-        group = ProcessGroup()
+        group = ProcessGroup(machines or Machines({}))
         stop_requested = stack.enter_context(_stopping(group))
         try:
             for rank, env in enumerate(envs):
@@ -341,7 +367,7 @@ def run_children(
         group.watch()
         _listen(events, listen)
         group.wait()
-        return Ended(group.returncode, bool(stop_requested), group.failed)
+        return Ended(group.returncode, bool(stop_requested), group.failed, group.elsewhere)
 
 
 def _start(command: Sequence[str], log: Path, env: Mapping[str, str], progress: int, life: int) -> Child:

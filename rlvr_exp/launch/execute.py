@@ -12,12 +12,13 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from rlvr_exp.config.load import to_yaml
+from rlvr_exp.config.load import resolved, to_yaml
 from rlvr_exp.config.model import is_converted
 from rlvr_exp.config.needs import loads_weights
 from rlvr_exp.config.roles import of_role
@@ -40,8 +41,9 @@ from rlvr_exp.launch.children import (
     run_children,
 )
 from rlvr_exp.launch.console import Progress, Rows, carries_rows, keep_standard_input, message_stream, printable, unread
+from rlvr_exp.launch.machines import Machines, met
 from rlvr_exp.launch.preflight import left_out_warning
-from rlvr_exp.launch.resume import Start, begin, continuing, prepare
+from rlvr_exp.launch.resume import Start, begin, continuing, prepare, steps_of
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary, with_diagnosis, write_summary
 from rlvr_exp.records.directory import SCRATCH, claimed, unwritable, writing
@@ -79,10 +81,14 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
     Raises:
         InputError: weights in a package cannot be converted, or the directory cannot be claimed. Nothing was written.
     """
-    config = checked.config
-    root, directory = directory, of_node(config.parallel, directory)
+    config, root = checked.config, directory
+    directory = of_node(config.parallel, root)
     convert_packages(config, message_stream(config))
-    with claimed(directory, resuming=bool(config.run.resume)):
+    say = partial(print, file=message_stream(config), flush=True)
+    with (
+        met(config.parallel, manifest.flat(resolved(checked)), say) as machines,
+        claimed(directory, resuming=bool(config.run.resume)),
+    ):
         begins = begin(checked, root)
         if begins.completed:
             return _nothing_left(root, begins)
@@ -97,10 +103,10 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         keep_standard_input(config, directory)
         start = time.monotonic()
         if inline is None:
-            code, rank, reason = _in_children(config, directory, start)
+            code, log, reason = _in_children(config, directory, root, start, machines)
         else:
             with _progress(config) as progress:
-                code, rank = inline(config, RunContext(directory, progress.event)), 0
+                code, log = inline(config, RunContext(directory, progress.event)), directory / log_name(0)
             reason = progress.reason
         hashing.drop(directory)
         summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
@@ -109,8 +115,8 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             summary = with_diagnosis(directory, summary, cause) if cause else summary
         out = message_stream(config)
         with unread(out, sys.stderr):
-            _print_outcome(code, directory / log_name(rank), _page(config, directory), summary, out)
-            if code == INTERRUPTED and (further := continuing(config, root)):
+            _print_outcome(code, log, _page(config, directory), summary, out)
+            if (code == INTERRUPTED or (config.parallel.nodes > 1 and code != DONE)) and (further := continuing(config, root)):
                 print(f"continue with: {further}", file=sys.stderr, flush=True)
         if scratch and code != FAULT:  # The log of a fault is kept.
             shutil.rmtree(directory)
@@ -202,39 +208,51 @@ def _progress(config: Config) -> Any:
     return closing(Progress(steps, config.stage, out.isatty(), out, rows))
 
 
-def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int, str]:
-    """The exit code of the run, the rank that decided it, and the reason for its end."""
+def _in_children(
+    config: Config, directory: Path, root: Path, start: float, machines: Machines
+) -> tuple[int, Path | None, str]:
+    """The exit code of the run, the log of the process that decided it, and the reason for its end. No log is known of a machine
+    that is gone."""
     with _progress(config) as progress:
         progress.event({"kind": "wait", "name": "starting: imports"})
         online = getattr(config.prepare, "fetches", False)
         shared = child_environment(config.parallel.threads, config.parallel.processes, online)
-        envs = environments(config.parallel, shared, every_device(config))
-        ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
+        envs = environments(config.parallel, shared, every_device(config), machines.interface)
+        ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event, machines)
     remove_scratch(directory)
-    code, summary = exit_code(ended), read_summary(directory)
+    code, summary, elsewhere = exit_code(ended), read_summary(directory), ended.elsewhere
+    machines.tell(code)
+    log: Path | None = directory / log_name(ended.rank)
+    if elsewhere is not None:
+        log = None if elsewhere.lost else of_node(replace(config.parallel, node=elsewhere.node), root) / log_name(0)
     # Only the first process of the first machine writes a summary.
     silent_for_good = config.parallel.node > 0 and code == DONE
-    if summary is None or ended.rank:
+    if summary is None or ended.rank or elsewhere is not None:
         code = FAULT if code == DONE and not silent_for_good else code
-        reason = "" if ended.rank else progress.reason
-        why = "" if silent_for_good else reason or _how_it_went(ended, directory)
+        reason = "" if ended.rank or elsewhere is not None else progress.reason
+        why = "" if silent_for_good else reason or _how_it_went(ended, directory, root)
         # Rank 0 may only have seen another rank leave; a run without a summary has logged its steps.
         known = summary or {"steps": max((int(row["step"] or 0) for row in read_metrics(directory)), default=0)}
         result = StageResult(known.get("before", {}), {}, known.get("metrics", {}), known.get("steps", 0), why)
         with suppress(OSError):  # A full disk takes no summary. The reason is printed anyway.
             write_summary(directory, config.stage, code, time.monotonic() - start, result)
-        return code, ended.rank, why
-    return code, ended.rank, progress.reason
+        return code, log, why
+    return code, log, progress.reason
 
 
 def exit_code(ended: Ended) -> int:
     """The run's exit code from how its children ended."""
+    if ended.elsewhere is not None:
+        return ended.elsewhere.code if ended.elsewhere.code in STATUS else FAULT
     if ended.returncode in STATUS:
         return ended.returncode
     return INTERRUPTED if ended.stop_requested else FAULT
 
 
-def _how_it_went(ended: Ended, directory: Path) -> str:
+def _how_it_went(ended: Ended, directory: Path, root: Path) -> str:
+    if ended.elsewhere is not None:
+        newest = next(iter(steps_of(root)), None)
+        return f"{ended.elsewhere}; " + (f"the newest checkpoint: {newest}" if newest else "there is no checkpoint yet")
     whose = f"rank {ended.rank}" if ended.rank else "the stage's process"
     if ended.stop_requested:
         return f"{whose} was stopped before it could finish a step"
@@ -262,9 +280,9 @@ def _page(config: Config, directory: Path) -> Path | None:
     return page if page.exists() else directory
 
 
-def _print_outcome(code: int, log: Path, page: Path | None, summary: dict[str, Any], out: TextIO) -> None:
-    """Print the last lines for a person. `log`: the log of the process that ended the run."""
-    if code == FAULT and log.is_file():
+def _print_outcome(code: int, log: Path | None, page: Path | None, summary: dict[str, Any], out: TextIO) -> None:
+    """Print the last lines for a person. `log`: the log of the process that ended the run, if it is known."""
+    if code == FAULT and log is not None and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
         print(f"the complete log: {log}", file=sys.stderr)
     if "diagnosis" in summary:

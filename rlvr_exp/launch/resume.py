@@ -64,11 +64,12 @@ def directory_of(config: Config) -> Path | None:
 
 
 def continuing(config: Config, root: Path) -> str:
-    """The command that continues an interrupted run; empty if the stage cannot be continued, or if several machines ran it."""
-    if config.run.trial or config.parallel.nodes > 1 or not (trains(config.stage) or measures(config.stage)):
+    """The command that continues an interrupted run, on this machine; empty if the stage cannot be continued."""
+    if config.run.trial or not (trains(config.stage) or measures(config.stage)):
         return ""
     kept = steps_of(root) or measures(config.stage) or (root / JOURNALS).is_dir()
     words = [f"run.resume={root}"] if kept else [f"run.resume={AUTO}", f"run.dir={root}"]
+    words += [f"parallel.node={config.parallel.node}"] if config.parallel.nodes > 1 else []
     return shlex.join(["python", "-m", "rlvr_exp", *words])
 
 

@@ -57,7 +57,7 @@ def test_what_a_maker_does_not_read_is_refused(
 
 
 def test_every_command_of_the_pages_composes() -> None:
-    pages = "".join(page.read_text(encoding="utf-8") for page in (PACKAGE / "docs").glob("*.md")).replace("\\\n", " ")
+    pages = "".join(page.read_text(encoding="utf-8") for page in (PACKAGE / "docs").rglob("*.md")).replace("\\\n", " ")
     commands = re.findall(r"^    python -m rlvr_exp (\+stage=prepare prepare=[a-z][^#\n]*)", pages, re.MULTILINE)
     chosen = {re.search(r"prepare=(\w+)", command)[1] for command in commands if compose(shlex.split(command)).config}
     assert len(commands) > 10 and chosen == {file.stem for file in (conf_directory() / "prepare").glob("*.yaml")}

@@ -8,7 +8,7 @@ import rlvr_exp
 
 PACKAGE = Path(rlvr_exp.__file__).parent
 ROOT = PACKAGE.parent
-PAGES = [ROOT / "README.md", ROOT / "conf" / "README.md", *sorted((PACKAGE / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "conf" / "README.md", *sorted((PACKAGE / "docs").rglob("*.md"))]
 SHOWN = re.compile(r"(?:^|\| )(?:bash )?(?:\.venv/bin/)?(?:python -m rlvr_exp|launchers/local\.sh) (.*)$")
 COMMENT = re.compile(r"\s{2,}.*| #.*| then\b.*| \| .*")
 CHOICE = re.compile(r"\b(?:prepare|verifier|algorithm|stage|collection|study)=NAME\b")

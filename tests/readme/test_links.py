@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "conf/README.md")]
-PAGES = [ROOT / "README.md", *OTHERS, *sorted((ROOT / "rlvr_exp" / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *OTHERS, *sorted((ROOT / "rlvr_exp" / "docs").rglob("*.md"))]
 
 
 INDEX = ROOT / "rlvr_exp" / "docs" / "README.md"
