@@ -25,6 +25,7 @@ from rlvr_exp.config.roles import starts_missing, team_of_run
 from rlvr_exp.config.schema import STAGE_GROUPS, Config, reads
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
 from rlvr_exp.config.stage_options import HUB_NAME, SAMPLES, STDIN, GgufExport, Hub, Infer, Serve, Verify, hub_command
+from rlvr_exp.config.verifier import Ruff
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
@@ -62,6 +63,8 @@ def _missing(config: Config) -> Iterator[MissingArtifact]:
         yield _no_path("data.path", path, remedy=remedy)
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit):
         yield from _package("bitsandbytes", "bitsandbytes", "optimizer", "adamw_8bit", "optimizer=adamw")
+    if reads(config, "reward") and any(isinstance(term, Ruff) for term in config.reward.terms.values()):
+        yield from _package("ruff", "'rlvr_exp[format]'", "reward", "lint", "reward=default")
     if config.parallel.strategy in SHARDING:
         strategy = config.parallel.strategy
         yield from _package("deepspeed", "'rlvr_exp[deepspeed]'", "parallel.strategy", strategy, "parallel=ddp")

@@ -205,6 +205,22 @@ class Obligations(Term):
     """Share of the proof obligations that were proved, in [0, 1]."""
 
 
+@configures("rlvr_exp.rewards.controls.Random")
+@dataclass
+class Random(Term):
+    """0 or 1 with equal probability, whatever the answer."""
+
+
+@configures("rlvr_exp.rewards.lint.Ruff")
+@dataclass
+@defaults(weight=0.1)
+class Ruff(Term):
+    """Minus the findings of Ruff per line of the answer, at least -1."""
+
+    select: list[str] = option(["E", "F", "W", "B"])
+    """Rules of Ruff that count, by code or prefix."""
+
+
 @configures("rlvr_exp.rewards.compose.Identity")
 @dataclass
 class Identity:

@@ -116,7 +116,9 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         out = message_stream(config)
         with unread(out, sys.stderr):
             _print_outcome(code, log, _page(config, directory), summary, out)
-            if (code == INTERRUPTED or (config.parallel.nodes > 1 and code != DONE)) and (further := continuing(config, root)):
+            if (code == INTERRUPTED or (config.parallel.nodes > 1 and code != DONE)) and (
+                further := continuing(config, root)
+            ):
                 print(f"continue with: {further}", file=sys.stderr, flush=True)
         if scratch and code != FAULT:  # The log of a fault is kept.
             shutil.rmtree(directory)

@@ -39,7 +39,9 @@ class MachineEnd:
     """The reason why nothing is known about its end; empty if it told its exit code."""
 
     def __str__(self) -> str:
-        return f"machine {self.node} is gone: {self.lost}" if self.lost else f"machine {self.node} ended with {self.code}"
+        return (
+            f"machine {self.node} is gone: {self.lost}" if self.lost else f"machine {self.node} ended with {self.code}"
+        )
 
 
 class Link:
@@ -105,7 +107,9 @@ class Machines:
         import psutil
 
         address = next(iter(self._links.values())).own_address
-        return next((name for name, own in psutil.net_if_addrs().items() if address in {one.address for one in own}), "")
+        return next(
+            (name for name, own in psutil.net_if_addrs().items() if address in {one.address for one in own}), ""
+        )
 
     def tell(self, code: int) -> None:
         """Tell the others how the run ended here. Only the first end counts for them."""
@@ -192,9 +196,7 @@ def _gathered(parallel: Parallel, own: Mapping[str, Any], say: Callable[[str], N
 def _server(port: int) -> socket.socket:
     both = socket.has_dualstack_ipv6()
     try:
-        return socket.create_server(
-            ("", port), family=socket.AF_INET6 if both else socket.AF_INET, dualstack_ipv6=both
-        )
+        return socket.create_server(("", port), family=socket.AF_INET6 if both else socket.AF_INET, dualstack_ipv6=both)
     except OSError as fault:
         what, remedy = f"the port after it cannot be used: {fault.strerror}", "another parallel.port on every machine"
         raise InputError(InputProblem("parallel.port", what, f"{port - 1}", remedy=remedy)) from None

@@ -126,8 +126,9 @@ def test_a_host_that_dies_ends_the_run_and_the_checkpoint_is_named(hosts: list[H
     began = time.monotonic()
     assert first.wait(WAIT_S) == 1 and time.monotonic() - began < 30
     newest = trajectories.link_of(tmp_path / "run", "latest")
-    assert f"machine 1 is gone: its connection ended; the newest checkpoint: {tmp_path}/run/checkpoints/{newest}" in said(
-        tmp_path
+    assert (
+        f"machine 1 is gone: its connection ended; the newest checkpoint: {tmp_path}/run/checkpoints/{newest}"
+        in said(tmp_path)
     )
     assert f"continue with: python -m rlvr_exp run.resume={tmp_path}/run parallel.node=0" in said(tmp_path)
     assert "Traceback" not in said(tmp_path)

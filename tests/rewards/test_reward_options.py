@@ -19,6 +19,7 @@ from rlvr_exp.verifiers.base import Verdict
 
 ANSWERS = [passed(10), passed(300), failed(share=7), failed("parse"), failed("timeout", 3, 50), rejected()]
 ANSWERS.append(answer(Verdict("failed", bucket="parse"), text=None))
+ANSWERS += [answer(Verdict("passed", passed=1, total=1), text=f"l = {k}") for k in range(4)]
 LIKE = {"valid": 1.0, "field_similarity": 0.5, "string_similarity": 0.75, "environment_reward": 0.5}
 ANSWERS.append(answer(Verdict("failed", bucket="wrong_answer", measures=LIKE)))
 ACTIONS = ANSWERS[-2:]
@@ -37,6 +38,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "StringSimilarity": {"weight": 0.5},
     "InvalidAction": {"weight": 0.5},
     "RemoteReward": {"weight": 0.5},
+    "Random": {"weight": 0.5},
+    "Ruff": {"weight": 0.05, "select": ["F"]},
     "Identity": {},
     "RunningScale": {},
     "PerTask": {},
@@ -65,12 +68,16 @@ TERMS = {
     "StringSimilarity": "string_similarity",
     "InvalidAction": "invalid",
     "RemoteReward": "environment",
+    "Random": "random",
+    "Ruff": "ruff",
 }
 SHIPPED = {
     **dict.fromkeys(("Parses", "Resolves", "Obligations"), "dafny_partial"),
     **dict.fromkeys(("FieldSimilarity", "StringSimilarity", "InvalidAction"), "srl"),
     "CodeLength": "short_code",
     "RemoteReward": "openenv",
+    "Random": "random",
+    "Ruff": "lint",
 }
 
 
