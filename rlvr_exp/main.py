@@ -246,6 +246,11 @@ def _dry(checked: "Checked", words: Sequence[str]) -> int:
 
         _say(study_plan(config))
         return DONE
+    if config.stage == "chain":
+        from rlvr_exp.runs.chain import chain_plan
+
+        _say(chain_plan(config))
+        return DONE
     notes = sample_size(config, words)
     needs, differs = missing_artifacts(config), differing(checked)
     _say(plan(config, needs, checked.settings, differs, checked.left_out, notes))

@@ -11,6 +11,7 @@ from rlvr_exp.config.benchmark import Training
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core import machine
 from rlvr_exp.memory import counts, vllm
+from rlvr_exp.memory.hours import planned_hours
 from rlvr_exp.memory.phases import estimate, fit, highest, table, too_large
 from rlvr_exp.memory.reading import device_of, workload_of
 from rlvr_exp.memory.workload import GIB, Adapter, Workload
@@ -38,6 +39,8 @@ def memory(config: Config) -> Iterator[str]:
     device, found = room(config), estimate(workload)
     yield f"memory of {_devices(config, workload)}: {_plan(workload)}"
     yield from table(found, device)
+    if (found_hours := planned_hours(config)) is not None:
+        yield f"time: {found_hours}"
     if workload.vllm and not workload.cpu:
         yield _of_vllm(workload)
     over = too_large(found, device)
@@ -65,6 +68,23 @@ def memory(config: Config) -> Iterator[str]:
             f"gathered model beside the shard, {held:.1f} GiB, {total:.1f} in all: {verdict}"
         )
         yield _without_gather(other)
+
+
+def in_short(config: Config) -> Iterator[str]:
+    """The fullest phase and the hours, a line each; nothing if the shape is unknown."""
+    try:
+        workload = workload_of(config)
+    except ValueError as fault:
+        yield f"memory: unknown: {fault}"
+        return
+    if workload is None:
+        return
+    totals = {phase: sum(lines.values()) / GIB for phase, lines in estimate(workload).items()}
+    phase, device = max(totals, key=lambda name: totals[name]), room(config)
+    several = f" each of {workload.processes} devices" if workload.processes > 1 else ""
+    yield f"memory: {totals[phase]:.1f} of {device:g} GiB{several} ({phase}): {fit(totals[phase], device)}"
+    if (found_hours := planned_hours(config)) is not None:
+        yield f"time: {found_hours}"
 
 
 def _of_vllm(workload: Workload) -> str:

@@ -7,7 +7,7 @@ the links and their results; `chain.md` and the chain's report show them.
 import json
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.needs import loads_weights, missing_artifacts
 from rlvr_exp.config.schema import Config, measures, reads, trains
 from rlvr_exp.config.study import CHAIN, PATH, PLACE, SERVED, Links
 from rlvr_exp.config.words import one_experiment
@@ -24,6 +25,9 @@ from rlvr_exp.core.measures import counted
 from rlvr_exp.evaluation.metrics import METRICS
 from rlvr_exp.evaluation.paired import in_words
 from rlvr_exp.evaluation.saved import changes
+from rlvr_exp.launch.resume import directory_of
+from rlvr_exp.memory.advice import in_short
+from rlvr_exp.memory.hours import duration, planned_hours
 from rlvr_exp.records.context import COMPLETED, RunContext, StageResult, read_summary
 from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 from rlvr_exp.records.rollout_files import EvalSample, evaluation_path, read_evaluation
@@ -77,6 +81,43 @@ def links_of(options: Links, root: Path) -> dict[Job, Path]:
 
 def _stage(words: Sequence[str]) -> str:
     return next(word.partition("=")[2] for word in words if word.startswith("+stage="))
+
+
+def chain_plan(config: Config) -> str:
+    """The links of a chain: command, memory and hours of each, what is to be fetched, and the sum of the hours.
+
+    Raises:
+        InputError: with the problems of any link.
+    """
+    root = directory_of(config) or Path("outputs") / "DATE" / "TIME_chain"
+    places = _Order(links_of(config.chain, root), root).places.values()
+    lines, needs, total = [f"chain (nothing is run): {counted(len(places), 'link')}"], dict[str, None](), 0.0
+    for place in places:
+        own = place.checked.config
+        done = ", completed already" if place.reused else ""
+        lines += ["", f"{place.directory.name}{done}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}"]
+        needs |= dict.fromkeys(
+            f"to fetch: {one.problem.got}: {one.command}" for one in missing_artifacts(own) if one.command
+        )
+        if loads_weights(own):
+            own = compose_lenient(_from_its_start(place.job.words, places)).config
+            lines += [f"  {line}" for line in in_short(own)]
+            found = planned_hours(own)
+            total += 0.0 if found is None or place.reused else found.total
+    hours = [f"about {duration(total)} of training and measurement in all"] if total else []
+    return "\n".join([*lines, "", *needs, *hours])
+
+
+def _from_its_start(words: Sequence[str], places: Collection[PlacedJob]) -> list[str]:
+    """The words of a link with the model of an earlier link in place of its checkpoint, which is not there yet."""
+    own = list(words)
+    for place in places:
+        start = next((word for word in own if word.startswith(f"model.path={place.directory}/")), None)
+        if start is not None:
+            own.remove(start)
+            earlier = _from_its_start(place.job.words, places)
+            own = [*(word for word in earlier if word.startswith("model.")), *own]
+    return own
 
 
 class _Order(Rounds):

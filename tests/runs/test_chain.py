@@ -15,7 +15,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.study import Links
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.report.page import as_html
-from rlvr_exp.runs.chain import links_of, page
+from rlvr_exp.runs.chain import chain_plan, links_of, page
 from rlvr_exp.stages.shared.start import start_problems
 
 pytest.importorskip("ast_grep_py")
@@ -36,6 +36,22 @@ def own(place: Path, text: str, tasks: int = 6) -> list[str]:
 
 def program(place: Path, *words: str, start=PROGRAM) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*start, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+
+
+def test_the_plan_of_a_chain_names_memory_time_and_what_is_to_be_fetched(tmp_path: Path) -> None:
+    words = ["parallel.device=rtx5090", "model=qwen_coder_1_5b", "model.max_prompt_tokens=384", "data=answers"]
+    plan = chain_plan(
+        compose(["+stage=chain", "chain=smollm2_tools", f"run.dir={tmp_path}", f"chain.policy={words}"]).config
+    )
+    parts = plan.split("\n\n")
+    assert [part.partition(":")[0] for part in parts[1:5]] == ["01_sft", "02_with", "03_without", "04_compared"]
+    assert all("GiB (" in part and "time: about" in part for part in parts[1:4]) and "memory" not in parts[4]
+    # The second link continues the adapter that the first will have made.
+    assert "backward): fits" in parts[2] and parts[2].count("GiB") == 1
+    assert parts[5].startswith(
+        "to fetch: Qwen/Qwen2.5-Coder-1.5B-Instruct: python -m rlvr_exp +stage=prepare prepare=hub"
+    )
+    assert parts[5].count("to fetch") == 1 and "of training and measurement in all" in parts[5]
 
 
 @pytest.mark.slow
