@@ -10,7 +10,8 @@ from math import ceil
 
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.run import planned
-from rlvr_exp.config.schema import Config, reads
+from rlvr_exp.config.schema import Config, measures, reads
+from rlvr_exp.launch.preflight import measured_tasks, splits_of
 from rlvr_exp.memory import counts
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.workload import Workload
@@ -68,39 +69,48 @@ def duration(hours: float) -> str:
 
 
 def planned_hours(config: Config) -> Hours | None:
-    """The plan of a stage that trains one policy of a known shape on devices of a known name; None for every other.
+    """The plan of a stage that trains or measures one policy of a known shape on devices of a known name; None for every other.
 
     Raises:
         ValueError: a config.json cannot be read.
     """
-    workload = workload_of(config)
-    if workload is None:
-        return None
     algorithm = config.algorithm if reads(config, "optimizer") else None
-    if config.parallel.device not in PEAKS or algorithm is None or workload.roles > 1 or config.benchmark is not None:
+    alone = config.benchmark is None and (algorithm is not None or measures(config.stage))
+    workload = workload_of(config) if alone and config.parallel.device in PEAKS else None
+    if workload is None or workload.roles > 1 or workload.served:
         return None
-    steps, world, wanted = algorithm.max_steps, config.parallel.world, config.evaluation
-    times = 1 if config.model.from_scratch else 2
-    measured = times * wanted.tasks * (wanted.samples + wanted.greedy)
-    select = planned(config)
-    if select.every_steps:
-        measured += steps // select.every_steps * select.tasks * (select.samples + wanted.greedy)
-    measuring = _drawing(config, workload, ceil(measured / world), wanted.samples, wanted.batch_size)
+    measuring = _drawing(config, workload, ceil(_measured(config) / config.parallel.world), config.evaluation.samples)
+    sampling = updates = 0.0
     if isinstance(algorithm, ReinforcementLearning):
         answers = workload.share * workload.group
         uses = getattr(algorithm, "iterations", 1) * getattr(algorithm, "minibatches", 1)
-        tokens = workload.share * workload.prompt + answers * workload.completion * FILLED
-        at_once = algorithm.rollout_batch_size or wanted.batch_size
-        sampling = steps / uses * _drawing(config, workload, answers, workload.group, at_once)
+        sampling = algorithm.max_steps / uses * _drawing(config, workload, answers, workload.group)
+        updates = _updating(config, workload, workload.share * workload.prompt + answers * workload.completion * FILLED)
     elif isinstance(algorithm, SFT):
-        tokens = workload.share * (workload.prompt + workload.completion) * FILLED
-        sampling = 0.0
-    else:
-        return None
-    computed = tokens * _products(workload) * workload.shape.parameters / _flops(config, workload)
-    passes = ceil(tokens / algorithm.max_tokens_per_device)
-    updates = steps * max(computed, passes * workload.shape.layers * LAYER_S * _products(workload) / 2)
+        updates = _updating(config, workload, workload.share * (workload.prompt + workload.completion) * FILLED)
     return Hours(sampling / 3600, updates / 3600, measuring / 3600)
+
+
+def _measured(config: Config) -> int:
+    """Completions of all measurements."""
+    wanted, splits = config.evaluation, splits_of(config)
+    tasks = measured_tasks(config, splits.sizes) if splits is not None else wanted.tasks
+    if not reads(config, "optimizer"):
+        return tasks * (wanted.samples + wanted.greedy)
+    times = 1 if config.model.from_scratch else 2
+    measured, select = times * tasks * (wanted.samples + wanted.greedy), planned(config)
+    if select.every_steps:
+        measured += config.algorithm.max_steps // select.every_steps * select.tasks * (select.samples + wanted.greedy)
+    return measured
+
+
+def _updating(config: Config, workload: Workload, tokens: float) -> float:
+    """Seconds of all updates, each of so many tokens on a device."""
+    products, algorithm = _products(workload), config.algorithm
+    computed = tokens * products * workload.shape.parameters / _flops(config, workload)
+    passes = ceil(tokens / algorithm.max_tokens_per_device)
+    started = passes * workload.shape.layers * LAYER_S * products / 2
+    return float(algorithm.max_steps * max(computed, started))
 
 
 def _products(workload: Workload) -> int:
@@ -113,9 +123,10 @@ def _flops(config: Config, workload: Workload) -> float:
     return PEAKS[config.parallel.device][0] * 1e12 * REACHED / (2 if workload.dtype == "float32" else 1)
 
 
-def _drawing(config: Config, workload: Workload, answers: int, group: int, at_once: int) -> float:
+def _drawing(config: Config, workload: Workload, answers: int, group: int) -> float:
     """Seconds in which a device samples so many completions, of which a group shares its prompt."""
     shape, bandwidth = workload.shape, PEAKS[config.parallel.device][1] * 1e9 * REACHED
+    at_once = getattr(config.algorithm, "rollout_batch_size", 0) or config.evaluation.batch_size
     rounds = ceil(answers / at_once)
     rows = answers / max(1, rounds)
     width = 2 if workload.quantization else workload.width

@@ -54,7 +54,7 @@ def test_sampling_reads_the_weights_for_each_token():
         (["algorithm.max_steps=200"], "sampling", 2),
         (["parallel=ddp", "parallel.processes=2"], "updates", 1 / 2),
         (["algorithm.iterations=2"], "sampling", 1 / 2),
-        (["evaluation.tasks=0"], "measurements", 0),
+        (["evaluation.tasks=50"], "measurements", 1 / 2),
         (["model.quantization=none", "model.adapter.kind=none"], "updates", None),
     ],
 )

@@ -1,0 +1,87 @@
+"""Each recipe has a chain, a page of at most a screen, and the options that its source states, or a deviation that the page names."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from page_commands import PACKAGE
+
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.load import resolved
+from rlvr_exp.records.manifest import flat
+from rlvr_exp.runs.chain import chain_plan, links_of
+
+FOLDER = PACKAGE / "docs" / "recipes"
+RECIPES: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "sources.yaml").read_text(encoding="utf-8"))
+SCREEN = 50
+"""Lines of a page."""
+
+
+def row(number: int) -> dict[str, Any]:
+    """A task of MBPP."""
+    return {
+        "task_id": number,
+        "text": f"Write a function that adds {number}.",
+        "code": f"def add(x):\n    return x + {number}",
+        "test_list": [f"assert add({k}) == {k + number}" for k in range(3)],
+        "test_setup_code": "",
+        "challenge_test_list": [],
+    }
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with a file of each set that the chains read."""
+    folder = tmp_path_factory.mktemp("sets")
+    ids = [
+        *range(2, 6),
+        *range(11, 31),
+        *range(511, 531),
+        *range(601, 661),
+    ]  # MBPP's prompts, test, validation and training.
+    for name in ("mbpp", "human_eval_plus", "mbpp_plus"):
+        (folder / name).mkdir()
+        (folder / name / "mbpp.jsonl").write_text("".join(json.dumps(row(number)) + "\n" for number in ids))
+    return str(folder)
+
+
+def page(name: str) -> str:
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+def chain(name: str, folder: str, *words: str) -> Any:
+    return compose_lenient(["+stage=chain", f"chain={name}", f"chain.path={folder}", *words]).config
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_has_what_its_source_states(name: str, data: str) -> None:
+    about, options = RECIPES[name], dict[str, dict[str, Any]]()
+    for job in links_of(chain(name, data).chain, PACKAGE / "x"):
+        options[job.name] = flat(resolved(compose_lenient(list(job.words))))
+    stated = {(link, key): value for link, keys in about["stated"].items() for key, value in keys.items()}
+    differing = {key for (link, key), value in stated.items() if options[link].get(key) != value}
+    assert differing == set(about.get("ours", {})), (
+        "each deviation stands under `ours` with its reason, and nothing else does"
+    )
+    assert stated and about["not_stated"] and about["figure"] and about["source"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_page_names_source_figure_deviations_and_what_was_not_run(name: str) -> None:
+    text = page(name)
+    assert len(text.splitlines()) <= SCREEN
+    assert f"chain={name}" in text and RECIPES[name]["source"].split(",")[0] in text and "Not run by us" in text
+    assert all(f"`{key}`" in text for key in RECIPES[name].get("ours", {}))
+    assert "32 GB" in text and "rehears" in text.lower()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_planned_for_a_32_gb_device(name: str, data: str) -> None:
+    plan = chain_plan(chain(name, data, 'chain.words=["parallel.device=rtx5090"]'))
+    assert "GiB" in plan and "TOO MUCH" not in plan and "to fetch" in plan
+
+
+def test_every_page_of_a_recipe_is_in_the_index() -> None:
+    index = (PACKAGE / "docs" / "README.md").read_text(encoding="utf-8")
+    assert all(f"recipes/{path.name}" in index or path.stem in RECIPES for path in FOLDER.glob("*.md"))
