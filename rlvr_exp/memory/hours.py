@@ -11,7 +11,7 @@ from math import ceil
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.run import planned
 from rlvr_exp.config.schema import Config, measures, reads
-from rlvr_exp.launch.preflight import measured_tasks, splits_of
+from rlvr_exp.launch.preflight import PRACTICE, measured_tasks, splits_of
 from rlvr_exp.memory import counts
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.workload import Workload
@@ -88,6 +88,10 @@ def planned_hours(config: Config) -> Hours | None:
         updates = _updating(config, workload, workload.share * workload.prompt + answers * workload.completion * FILLED)
     elif isinstance(algorithm, SFT):
         updates = _updating(config, workload, workload.share * (workload.prompt + workload.completion) * FILLED)
+        if (play := config.self_play) is not None and (splits := splits_of(config)) is not None:
+            tasks = play.tasks or splits.sizes.get(PRACTICE) or splits.sizes.get("train", 0)
+            answers = ceil(tasks * (play.samples + play.refine) / config.parallel.world)
+            sampling = play.rounds * _drawing(config, workload, answers, play.samples)
     return Hours(sampling / 3600, updates / 3600, measuring / 3600)
 
 

@@ -24,7 +24,10 @@ STAGE_OF = {
 """Which stage takes a group's option, where not all do."""
 NEEDED = {
     "chain": ["chain=edits"],
-    **{f"chain/{name}": ["chain.path=x"] for name in ("commits", "dafny_bench", "smollm2_mbpp")},
+    **{
+        f"chain/{name}": ["chain.path=x"]
+        for name in ("commits", "dafny_bench", "smollm2_mbpp", "arc_soar", "sdpo_code", "distill_14b")
+    },
     "compare": ["compare.runs=[a,b]"],
     "algorithm/distillation": ["roles.teacher.model.path=x"],
     "distill": ["roles.teacher.model.path=x"],

@@ -11,7 +11,7 @@ ROOT = PACKAGE.parent
 PAGES = [ROOT / "README.md", ROOT / "conf" / "README.md", *sorted((PACKAGE / "docs").rglob("*.md"))]
 SHOWN = re.compile(r"(?:^|\| )(?:bash )?(?:\.venv/bin/)?(?:python -m rlvr_exp|launchers/local\.sh) (.*)$")
 COMMENT = re.compile(r"\s{2,}.*| #.*| then\b.*| \| .*")
-CHOICE = re.compile(r"\b(?:prepare|verifier|algorithm|stage|collection|study)=NAME\b")
+CHOICE = re.compile(r"\b(?:prepare|verifier|algorithm|stage|chain|collection|study)=NAME\b")
 """Forms: what is named is up to the reader."""
 OUTSIDE = re.compile(r"[=\[{][^ ]*[A-Z/]|qwen|jsonl|input=-|stage=(?:verify|prepare)|environment=review|DafnyBench")
 

@@ -14,6 +14,8 @@ from rlvr_exp.runs.chain import chain_plan, links_of
 
 FOLDER = PACKAGE / "docs" / "recipes"
 RECIPES: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "sources.yaml").read_text(encoding="utf-8"))
+OWN = {"arc_soar": "arc", "sdpo_code": "mbpp", "distill_14b": "mbpp"}
+"""Recipes of one set, and its folder. The others read several sets."""
 SCREEN = 50
 """Lines of a page."""
 
@@ -30,6 +32,29 @@ def row(number: int) -> dict[str, Any]:
     }
 
 
+def edit(number: int) -> dict[str, Any]:
+    """A task of CanItEdit."""
+    before, after = f"def add(x):\n    return x - {number}", f"def add(x):\n    return x + {number}"
+    tests = f"### START TESTS ###\nassert add(1) == {1 + number}\nassert add(5) == {5 + number}"
+    wanted = {"instruction_descriptive": f"Add {number}.", "instruction_lazy": "Fix it.", "taxonomy": {}}
+    return {
+        "id": number,
+        "name": "add",
+        "full_name": f"{number}_add",
+        "before": before,
+        "after": after,
+        "tests": tests,
+        **wanted,
+    }
+
+
+def puzzle(number: int) -> dict[str, Any]:
+    """A task of ARC: a row and its reverse."""
+    rows = [[shift, *map(int, f"{number:04d}"), shift + 1] for shift in range(1, 5)]
+    pairs = [{"input": [row], "output": [row[::-1]]} for row in rows]
+    return {"train": pairs[:3], "test": pairs[3:]}
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with a file of each set that the chains read."""
@@ -40,6 +65,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
         *range(511, 531),
         *range(601, 661),
     ]  # MBPP's prompts, test, validation and training.
+    (folder / "commits").mkdir()
+    (folder / "canitedit").mkdir()
+    (folder / "canitedit" / "canitedit.jsonl").write_text(
+        "".join(json.dumps(edit(number)) + "\n" for number in range(5))
+    )
+    for place, numbers in (("training", range(60)), ("evaluation", range(100, 120))):
+        (folder / "arc" / "data" / place).mkdir(parents=True)
+        for number in numbers:
+            (folder / "arc" / "data" / place / f"{place}{number}.json").write_text(json.dumps(puzzle(number)))
     for name in ("mbpp", "human_eval_plus", "mbpp_plus"):
         (folder / name).mkdir()
         (folder / name / "mbpp.jsonl").write_text("".join(json.dumps(row(number)) + "\n" for number in ids))
@@ -78,10 +112,12 @@ def test_a_page_names_source_figure_deviations_and_what_was_not_run(name: str) -
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_is_planned_for_a_32_gb_device(name: str, data: str) -> None:
-    plan = chain_plan(chain(name, data, 'chain.words=["parallel.device=rtx5090"]'))
+    place = f"{data}/{OWN[name]}" if name in OWN else data
+    plan = chain_plan(chain(name, place, 'chain.words=["parallel.device=rtx5090"]'))
     assert "GiB" in plan and "TOO MUCH" not in plan and "to fetch" in plan
 
 
 def test_every_page_of_a_recipe_is_in_the_index() -> None:
-    index = (PACKAGE / "docs" / "README.md").read_text(encoding="utf-8")
-    assert all(f"recipes/{path.name}" in index or path.stem in RECIPES for path in FOLDER.glob("*.md"))
+    index = (FOLDER / "README.md").read_text(encoding="utf-8")
+    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README"}
+    assert pages == {name for name in pages if f"({name}.md)" in index} and set(RECIPES) < pages
