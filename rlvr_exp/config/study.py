@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, ClassVar
 
 from rlvr_exp.config.names import suggest
@@ -597,6 +597,8 @@ class Links(Chain):
     """Further words of every command that loads a policy, such as model=qwen14b."""
     endpoint: list[str] = field(default_factory=list)
     """Further words of every command with engine=server, such as engine.url=URL. Empty: these links are left out."""
+    stages: dict[str, list[str]] = field(default_factory=dict)
+    """Further words of every command of a stage: {grpo: [algorithm.max_steps=8]}."""
     words: list[str] = field(default_factory=list)
     """Further words of every command, such as +experiment=quick or seed=1."""
 
@@ -627,12 +629,16 @@ class Links(Chain):
                 yield InputProblem(where, "no name of a run", name, "letters, digits and _")
             if not any(word.startswith("+stage=") for word in words):
                 yield InputProblem(where, "names no stage", " ".join(words), "+stage=NAME among its words")
-            if own := [word for word in [*words, *self.policy, *self.endpoint, *self.words] if word.startswith(SAID)]:
+            further = [*self.policy, *self.endpoint, *self.words, *chain(*self.stages.values())]
+            if own := [word for word in [*words, *further] if word.startswith(SAID)]:
                 yield InputProblem(where, "the chain says itself where its runs are", own[0], remedy="drop it")
             if absent := sorted(_places(words) - {*known}):
                 remedy = ", ".join(self._lacks(self.links[name]) for name in absent if name in self.links)
                 yield InputProblem(where, "names no earlier run", ", ".join(absent), ", ".join(known), "", remedy)
             known.append(name)
+        stages = {word.removeprefix("+stage=") for words in self.links.values() for word in words if "+stage=" in word}
+        if unknown := sorted(set(self.stages) - stages):
+            yield InputProblem("stages", "no run has this stage", ", ".join(unknown), ", ".join(sorted(stages)))
         if lacking := [name for name, words in self.runs.items() if self._reads_left_out(words)]:
             what = "not given, and these runs read what the runs that need it would write"
             yield InputProblem("path", what, ", ".join(lacking), "a folder or a file", "", "chain.path=DIR")

@@ -74,6 +74,7 @@ def links_of(options: Links, root: Path) -> dict[Job, Path]:
         directory = root / f"{number:02d}_{name}"
         filled = [PLACE.sub(lambda match: places[match[1]], word) for word in words]
         more = options.endpoint if SERVED in words else options.policy if reads(_stage(filled), "model") else []
+        more = [*more, *options.stages.get(_stage(filled), ())]
         found[Job(name, None, one_experiment([*filled, *more, *options.words]), (), label=name)] = directory
         places[name] = str(directory)
     return found

@@ -54,6 +54,20 @@ def test_the_plan_of_a_chain_names_memory_time_and_what_is_to_be_fetched(tmp_pat
     assert parts[5].count("to fetch") == 1 and "of training and measurement in all" in parts[5]
 
 
+def test_words_of_a_stage_come_last_and_concern_its_links_alone(tmp_path: Path) -> None:
+    links = Links(
+        links={"first": ["+stage=sft", "seed=1"], "second": ["+stage=evaluate"]},
+        policy=["model=tiny"],
+        stages={"sft": ["algorithm.max_steps=3"]},
+    )
+    first, second = links_of(links, tmp_path)
+    assert first.words == ("+stage=sft", "seed=1", "model=tiny", "algorithm.max_steps=3")
+    assert second.words == ("+stage=evaluate", "model=tiny")
+    assert not links.problems()
+    links.stages = {"srl": []}
+    assert [problem.where for problem in links.problems()] == ["stages"]
+
+
 @pytest.mark.slow
 def test_each_link_is_a_run_that_reads_what_those_before_it_wrote(tmp_path: Path) -> None:
     done = program(tmp_path, *own(tmp_path, MINE))
