@@ -21,6 +21,9 @@ from rlvr_exp.sandbox.tools import tree
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="needs the package ray: pip install 'rlvr_exp[ray]'")
 START_S = 60
+os.environ["RAY_AUTH_MODE"] = (
+    "disabled"  # A token of this user's would be asked of some processes and not be sent by others.
+)
 
 
 @dataclass

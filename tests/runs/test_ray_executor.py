@@ -2,7 +2,9 @@
 
 import filecmp
 import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.runs.executors import Command, Local
 from rlvr_exp.runs.ray_executor import Keeper, Ray, files_below
 
+ROOT = Path(__file__).parents[2]
 STEPS = 14
 TRAINING = (
     *("+stage=grpo", "+experiment=quick", f"algorithm.max_steps={STEPS}", "run.checkpoint.every_steps=1", "seed=3"),
@@ -181,3 +184,35 @@ def test_resources_that_no_node_has_are_refused(two: Cluster, tmp_path: Path) ->
     with pytest.raises(InputError, match="no node of the cluster has so much") as refused:
         Ray(jobs=1, address=two.address, num_gpus=8).run(Fed(tmp_path), RunContext(tmp_path, lambda _: None))
     assert "GPU 8" in str(refused.value)
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.heavy
+def test_a_complete_study_answers_as_on_this_machine_although_a_node_is_killed(two: Cluster, tmp_path: Path) -> None:
+    words = ["+stage=study", "study=ablation", "+experiment=quick", "study.seeds=[0]"]
+    start = [sys.executable, "-m", "rlvr_exp", *words]
+    two.before = []
+    two.add(f"--address={two.address}")
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path])), "OMP_NUM_THREADS": "1"}
+    with open(tmp_path / "said.txt", "w") as out:
+        given = {"cwd": tmp_path, "env": paths, "stdout": out, "stderr": out}
+        run = subprocess.Popen(
+            [*start, "executor=ray", f"executor.address={two.address}", "executor.jobs=1", "run.dir=ray"], **given
+        )
+        try:
+            while not any((tmp_path / "ray").rglob("checkpoints/latest")):
+                assert run.poll() is None, (tmp_path / "said.txt").read_text()[-4000:]
+                time.sleep(0.1)
+            two.kill(len(two.nodes) - 1)
+            two.add(f"--address={two.address}")
+            assert run.wait(900) == 0, (tmp_path / "said.txt").read_text()[-4000:]
+        finally:
+            run.kill()
+            two.kill(len(two.nodes) - 1)
+        subprocess.run([*start, "executor.jobs=1", "run.dir=local"], **given, check=True, timeout=900)
+    ours, local = (json.loads((tmp_path / name / "study.json").read_text()) for name in ("ray", "local"))
+    assert [(job["arm"], job["seed"], job["status"]) for job in ours["jobs"]] == [
+        (job["arm"], job["seed"], job["status"]) for job in local["jobs"]
+    ]
+    assert ours["tables"] == local["tables"] and ours["answer"] == local["answer"]
