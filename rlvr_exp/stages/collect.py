@@ -64,17 +64,16 @@ Teach = Callable[[Sequence[tuple[Task, int]], SamplingEngine | None], list[Row]]
 completions."""
 
 
-def step_of(before: str, answer: str, action: str | None, verdict: Verdict, tokens: int) -> Row:
+def step_of(domain: ContinuesEdits, task: Task, answer: str, action: str | None, verdict: Verdict, tokens: int) -> Row:
     """Return the answer to one state, as a row of the file.
 
     Args:
-        before: the text that the teacher sees.
-        action: the action in its answer; None if it has no action.
+        action: the action in the answer; None if it has no action.
     """
     after = verdict.outputs[0] if verdict.outputs else None
     log = f"{verdict.reason}: {verdict.log}"[:SHOWN] if verdict.outcome != "passed" else ""
-    found = {"before": before, "answer": answer, "action": action, "after": after}
-    return {**found, "outcome": verdict.outcome, "log": log, "tokens": tokens}
+    found = {"before": domain.state(task), "answer": answer, "action": action, "after": after}
+    return {**found, **domain.noted(task, answer), "outcome": verdict.outcome, "log": log, "tokens": tokens}
 
 
 def trajectory(domain: ContinuesEdits, task: Task, sample: int, teacher: str, steps: Sequence[Row]) -> Row:
@@ -145,10 +144,10 @@ def reference_trajectories(domain: ContinuesEdits, verifier: Verifier, asked: Se
         found = [verifier.submit(Request(task.problem, candidate)) for task, _, candidate in parsed]
         live = []
         for (task, answer, candidate), one in zip(parsed, found, strict=True):
-            step = step_of(domain.state(task), answer, candidate.text, one.result(), 0)
+            step = step_of(domain, task, answer, candidate.text, one.result(), 0)
             steps[task.id].append(step)
             if step["after"] is not None:
-                live.append(domain.after_step(task, step["after"]))
+                live.append(domain.after_step(task, step["after"], answer))
     return [trajectory(domain, task, 0, "golds", steps[task.id]) for task, _ in asked if steps[task.id]]
 
 
@@ -179,7 +178,7 @@ def _policy(config: Config, context: RunContext, options: Collect) -> Iterator[_
                     episode.samples[0],
                     name,
                     [
-                        step_of(domain.state(one.task), one.text, one.candidate.text, one.verdict, one.tokens)
+                        step_of(domain, one.task, one.text, one.candidate.text, one.verdict, one.tokens)
                         for one in (turn.completion for turn in episode.turns)
                     ],
                 )

@@ -386,12 +386,16 @@ class ContinuesEdits(Domain):
     """A domain whose tasks can be done in steps, each on the text that the steps before it have made."""
 
     @abstractmethod
-    def after_step(self, task: Task, text: str) -> Task:
-        """The task that is left when a step has made this text."""
+    def after_step(self, task: Task, text: str, answer: str) -> Task:
+        """The task that is left when the answer of a step has made this text."""
 
     @abstractmethod
     def state(self, task: Task) -> str:
         """The text as it stands."""
+
+    @abstractmethod
+    def noted(self, task: Task, answer: str) -> Mapping[str, str]:
+        """The parts of a step beside its action: what its prompt said of earlier steps, and what its answer says."""
 
     @abstractmethod
     def described(self, task: Task) -> Mapping[str, Any]:

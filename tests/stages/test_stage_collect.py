@@ -12,6 +12,7 @@ from endpoint import Endpoint, serving
 from program import ENVIRONMENT, INTERPRETED, PROGRAM, json_rows
 from thinning import thinned
 
+from rlvr_exp.domains.edits.options import EditPrompt
 from rlvr_exp.domains.edits.tasks import Edits
 
 pytest.importorskip("ast_grep_py")
@@ -168,6 +169,35 @@ def test_an_endpoint_teaches_too(tmp_path: Path) -> None:
     assert len(rows) == 3 and {row["teacher"] for row in rows} == {"endpoint"}
     assert all(row["steps"][-1]["action"] == "done" for row in rows)
     assert any(len(row["steps"]) == 2 and "return (" in row["steps"][1]["before"] for row in rows)
+
+
+@pytest.mark.slow
+def test_thoughts_and_state_of_a_teacher_become_rows_that_imitation_shows(tmp_path: Path) -> None:
+    def answer(prompt: str, seed: object) -> str:
+        begun = "return (" in prompt
+        action = "done" if begun else '{"pattern": "return $X", "rewrite": "return ($X)"}'
+        update = "" if begun else "the result is in brackets"
+        return (
+            f"<think>\nIs it done?\n</think>\n<action>\n{action}\n</action>\n<state_update>\n{update}\n</state_update>"
+        )
+
+    words = [*COLLECT, "engine=server", "data.prompt.style=instruct", "data.prompt.answer=tags", "collect.tasks=3"]
+    with serving(Endpoint(text=answer)) as endpoint:
+        done = program(tmp_path, *words, f"engine.url={endpoint.url}", "collect.split=dev", "run.dir=run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    steps = [step for row in json_rows(tmp_path / "out.jsonl") for step in row["steps"]]
+    assert all(step["think"] == "Is it done?" for step in steps)
+    last = next(step for step in steps if step.get("state"))
+    assert last["state"] == "the result is in brackets" and last["action"] == "done" and "state_update" not in last
+    rows = ["+stage=prepare", "prepare=trajectories", "prepare.path=out.jsonl", "prepare.output=rows"]
+    made = program(tmp_path, *PROGRAM, *rows, "prepare.right_only=false", "sandbox.workers=1", "run.dir=made")
+    assert made.returncode == 0, made.stdout + made.stderr
+    domain = Edits(path=str(tmp_path / "rows"), prompt=EditPrompt(style="instruct", answer="tags"))
+    tasks = [task for split in domain.splits().values() for task in split]
+    golds = [domain.gold_completion(task) for task in tasks]
+    assert tasks and all("<think>\nIs it done?\n</think>\n<action>" in str(gold) for gold in golds)
+    assert any("<state>\nthe result is in brackets\n</state>" in domain.task_prompt(task) for task in tasks)
+    assert any("<state_update>\nthe result is in brackets\n</state_update>" in str(gold) for gold in golds)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ OTHER_TEXT, REFUSED = "ast-grep makes another text", "ast-grep refuses the actio
 CATALOGUE, ENTRIES = "ast_grep_catalog", "extracted.jsonl"
 NO_TEXTS, NO_RULE = "it documents no text before and after", "it has neither a rule nor a command"
 TRAJECTORIES = "trajectories"
-SCHEMA = 1
+SCHEMA = 2
 """Version of the rows of trajectories."""
 NOT_RIGHT, NOTHING_FOLLOWS = "its trajectory does not end right", "no text came of it"
 TWICE, DONE_STEP = "the same step as another", "it says `done`"
@@ -263,6 +263,7 @@ class TrajectoryReader(Reader):
         found = []
         for number, step in enumerate(steps):
             texts = {name: step.get(name) for name in ("before", "after", "action")}
+            texts |= {name: step[name] for name in ("state", "think", "state_update") if name in step}
             about = {"task": task, "step": number, "teacher": line.text("teacher"), "schema": SCHEMA}
             values = {"id": f"{line.text('id')}@{number}", **shared, **texts, "metadata": about}
             found.append(Row(values, line.where, split))

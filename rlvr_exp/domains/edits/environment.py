@@ -46,7 +46,8 @@ class Edits(LastAnswerPays, options.EditSteps):
         for step in range(1, self.steps):
             going = [turn for turn in turns if turn.completion.verdict.outputs and not self._is_done(turn)]
             tasks = [
-                self._domain.after_step(turn.completion.task, turn.completion.verdict.outputs[0]) for turn in going
+                self._domain.after_step(one.task, one.verdict.outputs[0], one.text)
+                for one in (turn.completion for turn in going)
             ]
             answers = yield [
                 episode.ask(self._domain.task_prompt(task), task=task, parent=turn, path=("step", step))

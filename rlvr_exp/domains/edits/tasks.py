@@ -8,6 +8,7 @@ edited text, `->` an action. `instruct` says the same in words.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -57,6 +58,7 @@ ASKS = {
     ),
 }
 _ACTION = ("<action>", "</action>")
+_NOTE = re.compile(r"<(think|state_update)>\s*(.*?)\s*</\1>", re.DOTALL)
 
 
 def worded(row: EditRow, instruction: str, target: str, options: EditPrompt) -> str:
@@ -103,6 +105,14 @@ def answer_in(completion: str, target: str, options: EditPrompt, before: str, la
     if options.style == "bare" or (target == "action" and options.answer == "tags"):
         return _found(text, target, before)
     return _found(answer_text(text, tags), target, before)
+
+
+def notes_in(answer: str) -> dict[str, str]:
+    """The last thoughts and the last update of the state in an answer, by the names of their tags; without those that are empty. Some
+    chat templates open the thoughts in the prompt."""
+    if "<think>" not in answer.partition("</think>")[0] and "</think>" in answer:
+        answer = f"<think>{answer}"
+    return {name: text for name, text in _NOTE.findall(answer) if text}
 
 
 def _shown(text: str, language: str, options: EditPrompt) -> str:
@@ -222,13 +232,20 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         row, after = task.inputs.row, program.removesuffix("\n")
         return EditWithTests(row.before, after, f"{after}\n{row.script}") if row.script else None
 
-    def after_step(self, task: Task, text: str) -> Task:
-        row, start = replace(task.inputs.row, before=text), task.problem.start or task.problem.before
+    def after_step(self, task: Task, text: str, answer: str) -> Task:
+        """The update of the state in the answer becomes the state of the next step; without one the state stays."""
+        known = notes_in(answer).get("state_update") if self._tagged else None
+        row = replace(task.inputs.row, before=text, state=known or task.inputs.row.state)
+        start = task.problem.start or task.problem.before
         problem = replace(task.problem, before=text, teacher="", start=start)
         return replace(task, inputs=replace(task.inputs, row=row), problem=problem)
 
     def state(self, task: Task) -> str:
         return task.inputs.row.before
+
+    def noted(self, task: Task, answer: str) -> Mapping[str, str]:
+        state = task.inputs.row.state
+        return {**({"state": state} if state else {}), **notes_in(answer)}
 
     def described(self, task: Task) -> Mapping[str, Any]:
         row = task.inputs.row

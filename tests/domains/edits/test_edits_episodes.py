@@ -15,6 +15,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.edits.environment import Edits as EditSteps
+from rlvr_exp.domains.edits.options import EditPrompt
 from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.episodes.episode import Draws, Episode
@@ -51,6 +52,30 @@ def test_each_action_is_shown_the_text_that_those_before_it_made(exact, domain) 
     assert [turn.completion.correct for turn in done.turns] == [False, True, True]
     assert [turn.parent for turn in done.turns] == [None, 0, 1]
     assert len({turn.key for turn in done.turns}) == 3
+
+
+def tagged(action: str, think: str = "", update: str = "") -> str:
+    return f"<think>\n{think}\n</think>\n<action>\n{action}\n</action>\n<state_update>\n{update}\n</state_update>"
+
+
+def test_the_update_of_a_step_is_the_state_of_the_next(exact, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
+    domain = Edits(path=str(tmp_path), prompt=EditPrompt(style="instruct", answer="tags"))
+    answers = [tagged(FIRST, "a first", "a is b"), tagged(SECOND, "now d"), tagged("done")]
+    done = played(exact, domain, [answers])
+    states = [turn.prompt.partition("<state>")[2].partition("</state>")[0].strip() for turn in done.turns]
+    assert states == ["", "a is b", "a is b"]
+    noted = [domain.noted(turn.completion.task, turn.completion.text) for turn in done.turns]
+    first = {"think": "a first", "state_update": "a is b"}
+    assert noted == [first, {"state": "a is b", "think": "now d"}, {"state": "a is b"}]
+
+
+def test_plain_answers_leave_the_state_and_keep_their_thoughts(exact, domain) -> None:
+    answer = f"<think>\nfirst a\n</think>\n{FIRST}"
+    done = played(exact, domain, [[answer, "so, d.</think>" + SECOND, "done"]])
+    assert all("<state>" not in turn.prompt for turn in done.turns)
+    noted = [domain.noted(turn.completion.task, turn.completion.text) for turn in done.turns]
+    assert noted == [{"think": "first a"}, {"think": "so, d."}, {}]
 
 
 @pytest.mark.parametrize(
