@@ -63,8 +63,13 @@ def _missing(config: Config) -> Iterator[MissingArtifact]:
         yield _no_path("data.path", path, remedy=remedy)
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit):
         yield from _package("bitsandbytes", "bitsandbytes", "optimizer", "adamw_8bit", "optimizer=adamw")
-    if reads(config, "reward") and any(isinstance(term, Ruff) for term in config.reward.terms.values()):
-        yield from _package("ruff", "'rlvr_exp[format]'", "reward", "lint", "reward=default")
+    for name, term in config.reward.terms.items() if reads(config, "reward") else ():
+        if isinstance(term, Ruff):
+            lacking = list(_package("ruff", "'rlvr_exp[format]'", "reward", "lint", "reward=default"))
+            yield from lacking
+            if not lacking and (fault := term.fault()):
+                where, got = f"reward.terms.{name}.select", ", ".join(term.select)
+                yield MissingArtifact(InputProblem(where, fault, got, "rules of `ruff rule --all`"))
     if config.parallel.strategy in SHARDING:
         strategy = config.parallel.strategy
         yield from _package("deepspeed", "'rlvr_exp[deepspeed]'", "parallel.strategy", strategy, "parallel=ddp")

@@ -1,7 +1,9 @@
 """Options of the groups `verifier` and `reward` and of the nodes `sandbox` and `cache`: judgement of candidates, limits,
 cached verdicts, and rewards."""
 
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,6 +221,18 @@ class Ruff(Term):
 
     select: list[str] = option(["E", "F", "W", "B"])
     """Rules of Ruff that count, by code or prefix."""
+
+    def fault(self) -> str:
+        """What Ruff has against the rules; empty if it takes them."""
+        done = subprocess.run(ruff_check(self.select), input=b"", capture_output=True, check=False)
+        return done.stderr.decode(errors="replace").strip().partition("\n")[0] if done.returncode else ""
+
+
+def ruff_check(select: Sequence[str]) -> list[str]:
+    """The command that checks a program from standard input, without the settings of whatever folder the run is started in and without
+    comments that hide findings."""
+    options = ["--isolated", "--no-cache", "--ignore-noqa", "--output-format=json", f"--select={','.join(select)}"]
+    return [sys.executable, "-m", "ruff", "check", *options, "--stdin-filename=answer.py", "-"]
 
 
 @configures("rlvr_exp.rewards.compose.Identity")

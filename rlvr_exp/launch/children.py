@@ -324,9 +324,11 @@ class ProcessGroup:
     def _note_failure(self, ended: int | MachineEnd, code: int) -> None:
         if not isinstance(ended, MachineEnd):
             self._first_failure = ended
-        elif code != INTERRUPTED:  # All ranks agree on a stop.
+            self._machines.tell(code if code in STATUS else FAULT)
+            return
+        if code != INTERRUPTED:  # All ranks agree on a stop.
             self.elsewhere = ended
-        self._machines.tell(code if code in STATUS else FAULT)
+        self._machines.pass_on(ended)
 
 
 def run_children(

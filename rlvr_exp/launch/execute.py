@@ -116,7 +116,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         out = message_stream(config)
         with unread(out, sys.stderr):
             _print_outcome(code, log, _page(config, directory), summary, out)
-            if (code == INTERRUPTED or (config.parallel.nodes > 1 and code != DONE)) and (
+            if (code == INTERRUPTED or (config.parallel.nodes > 1 and code == FAULT)) and (
                 further := continuing(config, root)
             ):
                 print(f"continue with: {further}", file=sys.stderr, flush=True)
@@ -223,8 +223,10 @@ def _in_children(
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event, machines)
     remove_scratch(directory)
     code, summary, elsewhere = exit_code(ended), read_summary(directory), ended.elsewhere
-    machines.tell(code)
+    machines.tell(code if ended.returncode in STATUS else FAULT)
     log: Path | None = directory / log_name(ended.rank)
+    if code != FAULT and code == ended.returncode:
+        elsewhere = None  # All ranks agreed on the end, and rank 0 has written the reason.
     if elsewhere is not None:
         log = None if elsewhere.lost else of_node(replace(config.parallel, node=elsewhere.node), root) / log_name(0)
     # Only the first process of the first machine writes a summary.

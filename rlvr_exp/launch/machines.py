@@ -1,25 +1,29 @@
-"""The machines of one run: they meet before the run starts, and each learns at once that another has ended.
+"""The machines of one run: they meet before the run starts, and each learns that another has ended.
 
 The parent on machine 0 listens at the port after `parallel.port`; the parent of every other machine connects to it. A run starts
-when all are there, with the same options. Later only signs of life and ends are sent. Without them, processes would wait up to
-`parallel.timeout_s` in a collective operation for a machine that is gone. Never imports torch.
+when all are there, with the same options. Later only signs of life and ends are sent; machine 0 passes ends on. Without them,
+processes would wait up to `parallel.timeout_s` in a collective operation for a machine that is gone. Never imports torch.
 """
 
 import json
+import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 from typing import Any
 
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.core.errors import FAULT, InputError, InputProblem
+from rlvr_exp.core.errors import FAULT, InputError, InputProblem, RlvrError
 
 BEAT_S, SILENT_S = 5.0, 60.0
 """Seconds between signs of life, and seconds without one after which a machine counts as gone."""
+LEAVE_S = 120.0
+"""Seconds that the other machines wait at the end for machine 0, which writes the report. Launchers such as srun kill all when the
+first ends."""
 HELLO_S = 10.0
 """Seconds that a new connection has to introduce itself."""
 MOST_BYTES = 1 << 20
@@ -57,7 +61,7 @@ class Link:
         return str(self._connection.getsockname()[0]).removeprefix("::ffff:")
 
     def send(self, message: Message) -> None:
-        with self._sending, suppress(OSError):  # That the other is gone, `receive` tells.
+        with self._sending, suppress(OSError):  # `receive` tells that the other is gone.
             self._connection.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self, within_s: float) -> Message:
@@ -74,6 +78,17 @@ class Link:
             raise ConnectionError("it sent something else than a message")
         return message
 
+    @property
+    def ended(self) -> bool:
+        """Whether the other machine has closed it."""
+        self._connection.settimeout(0)
+        try:
+            return self._connection.recv(1, socket.MSG_PEEK) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def close(self) -> None:
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
@@ -85,16 +100,21 @@ class Machines:
 
     Args:
         links: by number of the machine. Machine 0 has one to each; every other machine has one to machine 0.
+        node: the number of this machine.
     """
 
-    def __init__(self, links: Mapping[int, Link]):
-        self._links = links
+    def __init__(self, links: Mapping[int, Link], node: int = 0):
+        self._links, self._node = links, node
         self._over = threading.Event()
         self.ends: SimpleQueue[int | MachineEnd] = SimpleQueue()
         """The ends of other machines as they are heard of. Those of local processes are added to it, in the order of their
         occurrence."""
-        for node, link in links.items():
-            threading.Thread(target=self._listen, args=(node, link), name=f"machine {node}", daemon=True).start()
+        self._listening = [
+            threading.Thread(target=self._listen, args=(node, link), name=f"machine {node}", daemon=True)
+            for node, link in links.items()
+        ]
+        for thread in self._listening:
+            thread.start()
         if links:
             threading.Thread(target=self._beat, name="signs of life", daemon=True).start()
 
@@ -113,8 +133,21 @@ class Machines:
 
     def tell(self, code: int) -> None:
         """Tell the others how the run ended here. Only the first end counts for them."""
-        for link in self._links.values():
-            link.send({"code": code})
+        self.pass_on(MachineEnd(self._node, code))
+
+    def pass_on(self, end: MachineEnd) -> None:
+        """Tell the others how the run ended on a machine."""
+        for node, link in self._links.items():
+            if node != end.node:
+                link.send(asdict(end))
+
+    def leave(self) -> None:
+        """Wait for machine 0 to end, for at most `LEAVE_S`. A request to stop that comes meanwhile has nothing left to stop."""
+        if self._node == 0 or threading.current_thread() is not threading.main_thread():
+            return
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self._listening[0].join(LEAVE_S)
+        signal.signal(signal.SIGTERM, before)
 
     def close(self) -> None:
         self._over.set()
@@ -127,14 +160,19 @@ class Machines:
                 link.send({})
 
     def _listen(self, node: int, link: Link) -> None:
-        try:
-            while "code" not in (message := link.receive(SILENT_S)):
-                continue
-            self.ends.put(MachineEnd(node, int(message["code"])))
-        except TimeoutError:
-            self.ends.put(MachineEnd(node, lost=f"nothing was heard of it for {SILENT_S:.0f} s"))
-        except OSError as fault:
-            self.ends.put(MachineEnd(node, lost=str(fault)))
+        told, lost = False, ""
+        while not lost:
+            try:
+                message = link.receive(SILENT_S)
+                if "code" in message:
+                    self.ends.put(MachineEnd(**message))
+                    told = True
+            except TimeoutError:
+                lost = f"nothing was heard of it for {SILENT_S:.0f} s"
+            except (OSError, TypeError) as fault:
+                lost = str(fault)
+        if not told:
+            self.ends.put(MachineEnd(node, lost=lost))
 
 
 @contextmanager
@@ -143,7 +181,7 @@ def met(parallel: Parallel, options: Mapping[str, Any], say: Callable[[str], Non
 
     Args:
         options: the leaves of the configuration by their dotted paths. They must be the same on all machines, except `OWN`.
-        say: told what is waited for.
+        say: receives the text of what is waited for.
 
     Raises:
         InputError: a machine does not come within `parallel.timeout_s`, or its options differ.
@@ -155,9 +193,13 @@ def met(parallel: Parallel, options: Mapping[str, Any], say: Callable[[str], Non
         links = _gathered(parallel, own, say)
     else:
         links = {0: _admitted(parallel, own, say)}
-    machines = Machines(links)
+    machines = Machines(links, parallel.node)
     try:
         yield machines
+        machines.leave()
+    except RlvrError as stop:
+        machines.tell(stop.exit_code)
+        raise
     finally:
         machines.close()
 
@@ -168,6 +210,8 @@ def _gathered(parallel: Parallel, own: Mapping[str, Any], say: Callable[[str], N
     with _server(parallel.port + 1) as server:
         say(f"waiting for {parallel.nodes - 1} more machines at port {parallel.port + 1}")
         while len(links) < parallel.nodes - 1:
+            for node in [node for node, link in links.items() if link.ended]:
+                links.pop(node).close()  # It may come again.
             server.settimeout(max(0.01, deadline - time.monotonic()))
             try:
                 link = Link(server.accept()[0])
@@ -181,7 +225,7 @@ def _gathered(parallel: Parallel, own: Mapping[str, Any], say: Callable[[str], N
             except (OSError, KeyError, TypeError, ValueError):
                 link.close()  # Not one of ours, such as a scanner of ports.
                 continue
-            if node in links or not 0 < node < parallel.nodes:
+            if (node in links and not links[node].ended) or not 0 < node < parallel.nodes:
                 what, got = "two machines have this number", f"parallel.node={node}"
                 raise _refusal({**links, -1: link}, InputProblem("parallel.node", what, got, remedy="one each"))
             links[node] = link
@@ -232,7 +276,10 @@ def _admitted(parallel: Parallel, own: Mapping[str, Any], say: Callable[[str], N
             time.sleep(0.5)
     link.send({"node": parallel.node, "options": dict(own)})
     try:
-        answer = link.receive(max(0.01, deadline - time.monotonic()))
+        answer = link.receive(parallel.timeout_s + HELLO_S)
+    except TimeoutError:
+        what, remedy = "not all machines came", "start the same command there with its parallel.node"
+        raise InputError(InputProblem("parallel.nodes", what, f"{parallel.nodes}", remedy=remedy)) from None
     except OSError as fault:
         what, remedy = f"machine 0 left before the start: {fault}", "see its output"
         raise InputError(InputProblem("parallel.address", what, f"{place[0]}:{place[1]}", remedy=remedy)) from None

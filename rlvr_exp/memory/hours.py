@@ -1,8 +1,9 @@
 """A rough plan of the hours of a run on a named GPU, from the peak rates of data sheets.
 
 Sampling reads all weights and the cache once for each token of a batch, or computes its products, or starts its kernels, whichever
-takes longest. An update computes 6 products for each parameter and token if all weights are trained, 4 under an adapter, and 2 more with gradient
-checkpointing (Kaplan et al. 2020, arXiv 2001.08361, appendix B; Chen et al. 2016, arXiv 1604.06174). Verification is left out: it runs on the CPU beside.
+takes longest. An update computes 6 products for each parameter and token if all weights are trained, 4 under an adapter, 2 more
+with gradient checkpointing, and 2 for each further model that scores the tokens, such as a reference or a teacher (Kaplan et al.
+2020, arXiv 2001.08361, appendix B; Chen et al. 2016, arXiv 1604.06174). Verification is left out: it runs on the CPU.
 """
 
 from dataclasses import dataclass
@@ -17,23 +18,23 @@ from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.workload import Workload
 
 PEAKS = {
-    "t4": (65, 320),
-    "v100_16gb": (125, 900),
-    "v100_32gb": (125, 900),
-    "rtx3090": (71, 936),
-    "rtx4090": (165, 1008),
-    "rtx5090": (209, 1792),
-    "a10g": (70, 600),
-    "l4": (121, 300),
-    "l40s": (362, 864),
-    "rtx_a6000": (155, 768),
-    "a100_40gb": (312, 1555),
-    "a100_80gb": (312, 2039),
-    "h100_80gb": (989, 3350),
-    "h200": (989, 4800),
-    "b200": (2250, 8000),
+    "t4": (65, 8, 320),
+    "v100_16gb": (125, 16, 900),
+    "v100_32gb": (125, 16, 900),
+    "rtx3090": (71, 36, 936),
+    "rtx4090": (165, 83, 1008),
+    "rtx5090": (209, 105, 1792),
+    "a10g": (70, 31, 600),
+    "l4": (121, 30, 300),
+    "l40s": (362, 92, 864),
+    "rtx_a6000": (155, 39, 768),
+    "a100_40gb": (312, 19, 1555),
+    "a100_80gb": (312, 19, 2039),
+    "h100_80gb": (989, 67, 3350),
+    "h200": (989, 67, 4800),
+    "b200": (2250, 80, 8000),
 }
-"""TFLOPS in 16 bits with float32 sums, without sparsity, and GB/s of memory, from NVIDIA's data sheets."""
+"""TFLOPS in 16 bits with float32 sums and without sparsity, TFLOPS in float32 (no TF32), and GB/s of memory, from NVIDIA's data sheets."""
 REACHED = 0.4
 """Assumed share of both peaks."""
 FILLED = 0.5
@@ -79,19 +80,28 @@ def planned_hours(config: Config) -> Hours | None:
     workload = workload_of(config) if alone and config.parallel.device in PEAKS else None
     if workload is None or workload.roles > 1 or workload.served:
         return None
-    measuring = _drawing(config, workload, ceil(_measured(config) / config.parallel.world), config.evaluation.samples)
+    measuring = _drawing(
+        config,
+        workload,
+        ceil(_measured(config) / config.parallel.world),
+        config.evaluation.samples,
+        config.evaluation.batch_size,
+    )
     sampling = updates = 0.0
     if isinstance(algorithm, ReinforcementLearning):
         answers = workload.share * workload.group
-        uses = getattr(algorithm, "iterations", 1) * getattr(algorithm, "minibatches", 1)
-        sampling = algorithm.max_steps / uses * _drawing(config, workload, answers, workload.group)
-        updates = _updating(config, workload, workload.share * workload.prompt + answers * workload.completion * FILLED)
+        parts = getattr(algorithm, "minibatches", 1)
+        uses = getattr(algorithm, "iterations", 1) * parts
+        at_once = algorithm.rollout_batch_size or config.evaluation.batch_size
+        sampling = algorithm.max_steps / uses * _drawing(config, workload, answers, workload.group, at_once)
+        tokens = workload.share * workload.prompt + answers * workload.completion * FILLED
+        updates = _updating(config, workload, tokens / parts)
     elif isinstance(algorithm, SFT):
         updates = _updating(config, workload, workload.share * (workload.prompt + workload.completion) * FILLED)
         if (play := config.self_play) is not None and (splits := splits_of(config)) is not None:
             tasks = play.tasks or splits.sizes.get(PRACTICE) or splits.sizes.get("train", 0)
             answers = ceil(tasks * (play.samples + play.refine) / config.parallel.world)
-            sampling = play.rounds * _drawing(config, workload, answers, play.samples)
+            sampling = play.rounds * _drawing(config, workload, answers, play.samples, config.evaluation.batch_size)
     return Hours(sampling / 3600, updates / 3600, measuring / 3600)
 
 
@@ -110,27 +120,24 @@ def _measured(config: Config) -> int:
 
 def _updating(config: Config, workload: Workload, tokens: float) -> float:
     """Seconds of all updates, each of so many tokens on a device."""
-    products, algorithm = _products(workload), config.algorithm
-    computed = tokens * products * workload.shape.parameters / _flops(config, workload)
-    passes = ceil(tokens / algorithm.max_tokens_per_device)
-    started = passes * workload.shape.layers * LAYER_S * products / 2
+    algorithm, scoring = config.algorithm, 2 * workload.shape.parameters
+    passes = 2 if workload.adapter else 3
+    operations = workload.decoders * (passes + workload.checkpointing) * scoring
+    operations += (workload.reference + workload.average) * scoring
+    operations += 2 * workload.teacher.shape.parameters if workload.teacher else 0
+    computed = tokens * operations / _flops(config, workload)
+    started = ceil(tokens / algorithm.max_tokens_per_device) * workload.shape.layers * LAYER_S * operations / scoring
     return float(algorithm.max_steps * max(computed, started))
 
 
-def _products(workload: Workload) -> int:
-    """Floating-point operations for each parameter and token of an update."""
-    return 2 * ((2 if workload.adapter else 3) + workload.checkpointing + workload.reference)
-
-
 def _flops(config: Config, workload: Workload) -> float:
-    """Operations in a second. float32 is multiplied as TF32, at half of the rate."""
-    return PEAKS[config.parallel.device][0] * 1e12 * REACHED / (2 if workload.dtype == "float32" else 1)
+    """Operations in a second."""
+    return PEAKS[config.parallel.device][workload.dtype == "float32"] * 1e12 * REACHED
 
 
-def _drawing(config: Config, workload: Workload, answers: int, group: int) -> float:
+def _drawing(config: Config, workload: Workload, answers: int, group: int, at_once: int) -> float:
     """Seconds in which a device samples so many completions, of which a group shares its prompt."""
-    shape, bandwidth = workload.shape, PEAKS[config.parallel.device][1] * 1e9 * REACHED
-    at_once = getattr(config.algorithm, "rollout_batch_size", 0) or config.evaluation.batch_size
+    shape, bandwidth = workload.shape, PEAKS[config.parallel.device][2] * 1e9 * REACHED
     rounds = ceil(answers / at_once)
     rows = answers / max(1, rounds)
     width = 2 if workload.quantization else workload.width

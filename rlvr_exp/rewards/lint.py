@@ -33,25 +33,11 @@ class Ruff(Term, options.Ruff):
 @lru_cache(maxsize=4096)
 def findings(text: str, select: tuple[str, ...]) -> int:
     """The number of findings in a program. A program that is not Python has at least one a line."""
-    from ruff import find_ruff_bin
-
-    # Without the settings of whatever folder the run is started in, and without comments that hide findings.
-    command = [
-        find_ruff_bin(),
-        "check",
-        "--isolated",
-        "--no-cache",
-        "--ignore-noqa",
-        "--output-format=json",
-        f"--select={','.join(select)}",
-    ]
     try:
         given = text.encode()
-        done = subprocess.run(
-            [*command, "--stdin-filename=answer.py", "-"], input=given, capture_output=True, timeout=LONGEST_S
-        )
-    except (UnicodeError, subprocess.TimeoutExpired):  # Lone surrogates are no program.
+    except UnicodeError:  # Lone surrogates are no program.
         return len(text)
+    done = subprocess.run(options.ruff_check(select), input=given, capture_output=True, timeout=LONGEST_S, check=False)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"ruff ended with {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
     found = json.loads(done.stdout)

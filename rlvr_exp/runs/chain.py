@@ -8,6 +8,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,9 @@ def chain_plan(config: Config) -> str:
         if loads_weights(own):
             own = compose_lenient(_from_its_start(place.job.words, places)).config
             lines += [f"  {line}" for line in in_short(own)]
-            found = planned_hours(own)
-            total += 0.0 if found is None or place.reused else found.total
+            with suppress(ValueError):  # in_short has told it.
+                found = planned_hours(own)
+                total += 0.0 if found is None or place.reused else found.total
     hours = [f"about {duration(total)} of training and measurement in all"] if total else []
     return "\n".join([*lines, "", *needs, *hours])
 

@@ -55,12 +55,42 @@ def test_sampling_reads_the_weights_for_each_token():
         (["parallel=ddp", "parallel.processes=2"], "updates", 1 / 2),
         (["algorithm.iterations=2"], "sampling", 1 / 2),
         (["evaluation.tasks=50"], "measurements", 1 / 2),
+        (["algorithm.rollout_batch_size=8"], "measurements", 1),
+        (["algorithm.kl_coef=0"], "updates", 3 / 4),
         (["model.quantization=none", "model.adapter.kind=none"], "updates", None),
     ],
 )
 def test_parts_follow_the_options(words: list[str], part: str, ratio: float | None):
     before, after = getattr(of(), part), getattr(of(*words), part)
     assert after > before if ratio is None else after == pytest.approx(ratio * before, rel=0.02)
+
+
+def test_a_teacher_scores_every_token():
+    words = [
+        "+stage=distill",
+        "model=qwen_coder_1_5b",
+        "model.dtype=bfloat16",
+        "parallel.device=h200",
+        "model.gradient_checkpointing=false",
+    ]
+    sizes = {"layers": 48, "hidden": 5120, "heads": 40, "kv_heads": 8, "head_dim": 128, "intermediate": 13824}
+    shape = [
+        f"roles.teacher.model.architecture.{name}={size}" for name, size in (*sizes.items(), ("vocabulary", 152064))
+    ]
+    found = compose([*words, "roles.teacher.model.name=Qwen/Qwen2.5-Coder-14B-Instruct", *shape]).config
+    workload, planned = workload_of(found), planned_hours(found)
+    assert workload is not None and workload.teacher is not None and planned is not None
+    tokens = workload.share * workload.prompt + workload.share * workload.group * workload.completion / 2
+    operations = 6 * workload.shape.parameters + 2 * workload.teacher.shape.parameters
+    steps = found.algorithm.max_steps
+    assert planned.updates * 3600 == pytest.approx(steps * tokens * operations / (989e12 * 0.4))
+
+
+def test_a_part_of_a_batch_is_a_step_of_its_own():
+    words = ["+stage=ppo", "model=qwen_coder_1_5b", "parallel.device=h200"]
+    one, four = (planned_hours(compose([*words, f"algorithm.minibatches={parts}"]).config) for parts in (1, 4))
+    assert one is not None and four is not None
+    assert four.updates == pytest.approx(one.updates / 4) and four.sampling == pytest.approx(one.sampling / 4)
 
 
 def test_a_faster_device_takes_less():

@@ -49,9 +49,12 @@ def test_settings_of_the_folder_and_marks_of_the_program(tmp_path, monkeypatch):
     assert findings("# ruff: noqa\nimport os  # noqa\n", RULES) == 1
 
 
-def test_a_rule_that_ruff_does_not_know_is_told():
-    with pytest.raises(RuntimeError, match="ruff ended with 2"):
-        findings("x = 1\n", ("NO_SUCH_RULE",))
+@pytest.mark.parametrize("rules", ["[NO_SUCH_RULE]", "[]"])
+def test_rules_that_ruff_does_not_take_are_told_before_the_start(rules):
+    found = needs.missing_artifacts(compose(["+stage=grpo", "reward=lint", f"reward.terms.ruff.select={rules}"]).config)
+    [problem] = [one.problem for one in found]
+    assert problem.where == "reward.terms.ruff.select" and problem.what
+    assert not needs.missing_artifacts(compose(["+stage=grpo", "reward=lint"]).config)
 
 
 def test_the_missing_package_is_told_before_the_start(monkeypatch):
