@@ -99,7 +99,7 @@ def with_checkpoint(hosts: list[Host], place: Path, *words: str) -> list["subpro
 
 
 def killed(parent: "subprocess.Popen[bytes]") -> None:
-    """All processes of a host at once, as in a power cut."""
+    """All processes of a host at once."""
     for pid in tree(parent.pid):
         try:
             os.kill(pid, signal.SIGKILL)
