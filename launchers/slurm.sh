@@ -35,7 +35,7 @@ srun --ntasks-per-node=1 --kill-on-bad-exit=1 bash -c '
     ((SLURM_JOB_NUM_NODES == 1)) || set -- "$@" "parallel.node=$SLURM_NODEID"
     exec bash launchers/local.sh "$@"' launch "${words[@]}" || code=$?
 # A job that ends within the time that preemption leaves it counts as complete, and Slurm alone would not queue it again.
-if ((code == 130)) && scontrol show job "$SLURM_JOB_ID" | grep -q "PreemptTime=[0-9]"; then
+if ((code)) && scontrol show job "$SLURM_JOB_ID" | grep -q "PreemptTime=[0-9]"; then
     scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$code"

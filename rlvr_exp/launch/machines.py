@@ -24,6 +24,8 @@ BEAT_S, SILENT_S = 5.0, 60.0
 LEAVE_S = 120.0
 """Seconds that the other machines wait at the end for machine 0, which writes the report. Launchers such as srun kill all when the
 first ends."""
+LAST_S = 2.0
+"""Seconds that they leave the process of machine 0 to end after its last word."""
 HELLO_S = 10.0
 """Seconds that a new connection has to introduce itself."""
 MOST_BYTES = 1 << 20
@@ -147,6 +149,7 @@ class Machines:
             return
         before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self._listening[0].join(LEAVE_S)
+        time.sleep(LAST_S)
         signal.signal(signal.SIGTERM, before)
 
     def close(self) -> None:

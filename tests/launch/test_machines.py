@@ -106,7 +106,7 @@ def test_the_other_machines_leave_after_machine_0():
             began = time.monotonic()
         seconds = time.monotonic() - began
         first.result(5)
-    assert 0.5 < seconds < 5
+    assert machines.LAST_S + 0.5 < seconds < machines.LAST_S + 5
 
 
 def test_a_machine_that_starts_again_during_the_wait_is_taken():
@@ -117,8 +117,8 @@ def test_a_machine_that_starts_again_during_the_wait_is_taken():
             gone.sendall(json.dumps({"node": 1, "options": {"stage": "grpo", "seed": 0}}).encode() + b"\n")
             time.sleep(0.2)
         pair = [pool.submit(lambda n: enter(replace(parallel, node=n)), n) for n in (1, 2)]
-        for one in (first, *pair):
-            one.result(10).close()
+        for machines_met in [one.result(10) for one in (first, *pair)]:
+            machines_met.close()
 
 
 def test_the_interface_is_the_one_that_reaches_the_others():

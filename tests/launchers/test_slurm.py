@@ -129,10 +129,11 @@ def test_two_nodes_compute_what_two_processes_of_one_machine_do(slurm: Cluster, 
     assert all(name.endswith("/checkpoint.json") for name in differing), "these name the plan of the processes"
 
 
-def test_a_preempted_job_goes_on_where_it_stopped(slurm: Cluster, tmp_path: Path) -> None:
-    said, run = tmp_path / "said.txt", tmp_path / "run"
-    words = [*SMALL, f"data.path={trajectories.data('grpo')}", "algorithm.max_steps=40", f"run.dir={run}"]
-    job = slurm.submit(said, "launchers/slurm.sh", *words)
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_preempted_job_goes_on_where_it_stopped(nodes: int, slurm: Cluster, tmp_path: Path) -> None:
+    said, run, steps = tmp_path / "said.txt", tmp_path / "run", "algorithm.max_steps=40"
+    words = [*SMALL, f"data.path={trajectories.data('grpo')}", steps, f"run.dir={run}"]
+    job = slurm.submit(said, f"--nodes={nodes}", "launchers/slurm.sh", *words)
     deadline = time.monotonic() + WAIT_S
     while not (run / "checkpoints" / "latest").exists():
         assert time.monotonic() < deadline, said.read_text()
@@ -144,12 +145,10 @@ def test_a_preempted_job_goes_on_where_it_stopped(slurm: Cluster, tmp_path: Path
     assert "Restarts=1" in about, about + text
     assert "a checkpoint was written" in text and "resuming after step" in text, text
     (tmp_path / "whole").mkdir()
-    whole = trajectories.whole(
-        trajectories.program,
-        [*SMALL, "algorithm.max_steps=40", "parallel=ddp", "parallel.processes=1"],
-        tmp_path / "whole",
-    )
-    assert trajectories.without_extra(whole, run) == []
+    alike = [*SMALL, steps, "parallel=ddp", f"parallel.processes={nodes}"]
+    whole = trajectories.whole(trajectories.program, alike, tmp_path / "whole")
+    differing = trajectories.without_extra(whole, run)
+    assert all(nodes == 2 and name.endswith("/checkpoint.json") for name in differing), "these name the plan"
 
 
 def test_a_job_whose_time_is_up_ends_with_a_checkpoint_and_is_not_queued_again(slurm: Cluster, tmp_path: Path) -> None:
