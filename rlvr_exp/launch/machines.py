@@ -212,9 +212,11 @@ def _gathered(parallel: Parallel, own: Mapping[str, Any], say: Callable[[str], N
     deadline, links = time.monotonic() + parallel.timeout_s, dict[int, Link]()
     with _server(parallel.port + 1) as server:
         say(f"waiting for {parallel.nodes - 1} more machines at port {parallel.port + 1}")
-        while len(links) < parallel.nodes - 1:
+        while True:
             for node in [node for node, link in links.items() if link.ended]:
                 links.pop(node).close()  # It may come again.
+            if len(links) == parallel.nodes - 1:
+                break
             server.settimeout(max(0.01, deadline - time.monotonic()))
             try:
                 link = Link(server.accept()[0])
