@@ -31,7 +31,8 @@ PLACES = """
 """Folders and files. A new file in one of the folders belongs to the tier."""
 EXCEPT = """
     config/test_declared_once.py domains/dafny/test_dafny_image.py config/test_parallel_options.py
-    docs/test_notebooks.py docs/test_page_commands.py
+    docs/test_notebooks.py docs/test_page_commands.py docs/test_recipes.py
+    launch/test_two_hosts.py rewards/test_reward_lint.py
     domains/code/test_agreement.py domains/code/test_evalplus.py domains/problems/test_adversarial.py
     domains/problems/test_adversarial_attacks.py domains/problems/test_problems_corpus_assets.py
     domains/problems/test_solution.py domains/problems/test_problems_engine.py
