@@ -207,7 +207,7 @@ class Obligations(Term):
     """Share of the proof obligations that were proved, in [0, 1]."""
 
 
-@configures("rlvr_exp.rewards.controls.Random")
+@configures("rlvr_exp.rewards.terms.Random")
 @dataclass
 class Random(Term):
     """0 or 1 with equal probability, whatever the answer."""

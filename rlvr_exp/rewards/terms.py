@@ -6,6 +6,7 @@ Each term adds to the term before it, so that parse < resolve < verify < passed 
 and a completion that never reached the tool, earns nothing; a program that ran out of resources had been resolved.
 """
 
+import hashlib
 import io
 import tokenize
 from typing import ClassVar
@@ -156,3 +157,17 @@ class Obligations(Term, options.Obligations):
 
     def __call__(self, completion: Completion) -> float:
         return share(completion) if completion.correct or completion.verdict.bucket in RESOLVED else 0.0
+
+
+class Random(Term, options.Random):
+    """0 or 1 with equal probability, whatever the answer: the control of Shao et al., Spurious Rewards (2506.10947).
+
+    A hash of task, number and text of the completion decides, so that a resumed run pays the same.
+    """
+
+    when_correct: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
+    when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
+
+    def __call__(self, completion: Completion) -> float:
+        said = f"{completion.task.id}\0{completion.sample}\0{completion.text}"
+        return float(hashlib.sha256(said.encode(errors="surrogatepass")).digest()[0] & 1)

@@ -9,8 +9,8 @@ from verified_samples import CORRECT, WRONG, answer, passed
 
 from rlvr_exp.config import needs
 from rlvr_exp.config.compose import compose
-from rlvr_exp.rewards.controls import Random
 from rlvr_exp.rewards.lint import Ruff, findings
+from rlvr_exp.rewards.terms import Random
 from rlvr_exp.verifiers.base import Verdict
 
 RULES = ("E", "F", "W", "B")
