@@ -26,15 +26,9 @@ RANK = 16
 
 def memory(config: Config) -> Iterator[str]:
     """The block, line by line."""
-    try:
-        workload = workload_of(config)
-    except ValueError as fault:
-        yield f"memory: unknown: {fault}"
-        return
-    if workload is None:
-        model = config.model.path or config.model.name or "this model"
-        yield f"memory: unknown: the shape of {model} is not known. Pass model.path=DIR, a folder with its config.json (no weights needed),"
-        yield "or all of model.architecture: layers, hidden, heads, kv_heads, head_dim, intermediate, vocabulary"
+    workload = _known(config)
+    if not isinstance(workload, Workload):
+        yield from workload
         return
     device, found = room(config), estimate(workload)
     yield f"memory of {_devices(config, workload)}: {_plan(workload)}"
@@ -70,14 +64,26 @@ def memory(config: Config) -> Iterator[str]:
         yield _without_gather(other)
 
 
-def in_short(config: Config) -> Iterator[str]:
-    """The fullest phase and the hours, a line each; nothing if the shape is unknown."""
+def _known(config: Config) -> Workload | list[str]:
+    """The workload, or the lines on why it is unknown."""
     try:
         workload = workload_of(config)
     except ValueError as fault:
-        yield f"memory: unknown: {fault}"
-        return
-    if workload is None:
+        return [f"memory: unknown: {fault}"]
+    if workload is not None:
+        return workload
+    model = config.model.path or config.model.name or "this model"
+    return [
+        f"memory: unknown: the shape of {model} is not known. Pass model.path=DIR, a folder with its config.json (no weights needed),",
+        "or all of model.architecture: layers, hidden, heads, kv_heads, head_dim, intermediate, vocabulary",
+    ]
+
+
+def in_short(config: Config) -> Iterator[str]:
+    """The fullest phase and the hours, a line each."""
+    workload = _known(config)
+    if not isinstance(workload, Workload):
+        yield from workload
         return
     totals = {phase: sum(lines.values()) / GIB for phase, lines in estimate(workload).items()}
     phase, device = max(totals, key=lambda name: totals[name]), room(config)
