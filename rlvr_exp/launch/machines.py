@@ -233,6 +233,8 @@ def _gathered(parallel: Parallel, own: Mapping[str, Any], say: Callable[[str], N
             if (node in links and not links[node].ended) or not 0 < node < parallel.nodes:
                 what, got = "two machines have this number", f"parallel.node={node}"
                 raise _refusal({**links, -1: link}, InputProblem("parallel.node", what, got, remedy="one each"))
+            if node in links:
+                links[node].close()
             links[node] = link
             keys = [key for key in {**own, **theirs} if own.get(key) != theirs.get(key)]
             if keys:

@@ -117,8 +117,10 @@ def test_a_machine_that_starts_again_during_the_wait_is_taken():
             gone.sendall(json.dumps({"node": 1, "options": {"stage": "grpo", "seed": 0}}).encode() + b"\n")
             time.sleep(0.2)
         pair = [pool.submit(lambda n: enter(replace(parallel, node=n)), n) for n in (1, 2)]
-        for machines_met in [one.result(10) for one in (first, *pair)]:
-            machines_met.close()
+        all_met = [one.result(10) for one in (first, *pair)]
+    assert [one.ends.empty() for one in all_met] == [True, True, True], "the one that left is not missed"
+    for one in all_met:
+        one.close()
 
 
 def test_the_interface_is_the_one_that_reaches_the_others():
