@@ -20,6 +20,7 @@ import yaml
 from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.measures import counted
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.edits import options as options
 from rlvr_exp.domains.edits.action import DONE, ended_as, is_done, lines_as
@@ -113,6 +114,20 @@ def notes_in(answer: str) -> dict[str, str]:
     if "<think>" not in answer.partition("</think>")[0] and "</think>" in answer:
         answer = f"<think>{answer}"
     return {name: text for name, text in _NOTE.findall(answer) if text}
+
+
+def _notes(row: EditRow, rules: Sequence[Any], place: int) -> dict[str, str]:
+    """The row's thought and update of the state at a step of its action. Where the row has none: the rules that are left, what the
+    next one matches, and how many are applied after it."""
+    left, applied = len(rules) - place, min(place + 1, len(rules))
+    rule = rules[place] if left else {}
+    matched = rule.get("pattern") or rule.get("rule", {}).get("pattern", "")
+    next_one = (
+        f" The next one matches `{matched}`." if isinstance(matched, str) and len(matched.splitlines()) == 1 else ""
+    )
+    think = f"{counted(left, 'rule')} left.{next_one}" if left else "No rule is left."
+    done = f"{applied} of {counted(len(rules), 'rule')} applied."
+    return {"think": row.think or think, "state_update": row.state_update or done}
 
 
 def _shown(text: str, language: str, options: EditPrompt) -> str:
@@ -257,8 +272,12 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         if self.target != "action" or not row.action:
             return ()
         rules = json.loads(row.action)
-        steps = [json.dumps(rule, ensure_ascii=False) for rule in (rules if isinstance(rules, list) else [rules])]
-        golds = (gold_of(replace(row, action=step), self.target, self.prompt) for step in (*steps, DONE))
+        rules = rules if isinstance(rules, list) else [rules]
+        steps = [*(json.dumps(rule, ensure_ascii=False) for rule in rules), DONE]
+        golds = (
+            gold_of(replace(row, action=step, **_notes(row, rules, place)), self.target, self.prompt)
+            for place, step in enumerate(steps)
+        )
         return [gold for gold in golds if gold is not None]
 
     def is_last(self, completion: str, task: Task) -> bool:

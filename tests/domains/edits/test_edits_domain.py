@@ -12,7 +12,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.options import EditPrompt
 from rlvr_exp.domains.edits.rows import EditRow, Wrong, load
-from rlvr_exp.domains.edits.tasks import Edits, answer_in, gold_of, worded
+from rlvr_exp.domains.edits.tasks import Edits, answer_in, gold_of, notes_in, worded
 
 ACTION = json.dumps([{"pattern": "f", "rewrite": "g"}, {"pattern": "x", "rewrite": "y"}])
 ROW = {
@@ -159,6 +159,21 @@ def test_a_state_is_shown_and_thoughts_are_learned():
     assert "<state>\none\n</state>" in worded(row, "Do.", "action", options)
     gold = gold_of(row, "action", options)
     assert gold == f"<think>\nso\n</think>\n<action>\n{ACTION}\n</action>\n<state_update>\ntwo\n</state_update>"
+
+
+def test_reference_steps_without_thoughts_say_what_is_left_and_what_is_done(tmp_path):
+    rules = [{"pattern": "f($X)", "rewrite": "g($X)"}, {"rule": {"kind": "comment"}, "fix": ""}]
+    row = {"id": "a", "instruction": "Do.", "before": "f(1)  # one\n", "after": "g(1)  \n", "action": json.dumps(rules)}
+    (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n")
+    domain = Edits(path=str(tmp_path), prompt=EditPrompt("instruct", answer="tags"))
+    (task,) = domain.splits()["train"]
+    first, second, last = (notes_in(gold) for gold in domain.gold_steps(task))
+    assert first == {"think": "2 rules left. The next one matches `f($X)`.", "state_update": "1 of 2 rules applied."}
+    assert second == {"think": "1 rule left.", "state_update": "2 of 2 rules applied."}
+    assert last == {"think": "No rule is left.", "state_update": "2 of 2 rules applied."}
+    assert "think" not in "".join(Edits(path=str(tmp_path)).gold_steps(task)), (
+        "plain answers have no place for thoughts"
+    )
 
 
 @settings(max_examples=tries(40))
