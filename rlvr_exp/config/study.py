@@ -594,7 +594,8 @@ class Links(Chain):
     path: str = ""
     """Your own data for links with {path}. Empty: these links are left out."""
     policy: list[str] = field(default_factory=list)
-    """Further words of every command that loads a policy, such as model=qwen14b."""
+    """Further words of every command that loads a policy, such as model=qwen14b. These and those below also name {chain}
+    and {path}."""
     endpoint: list[str] = field(default_factory=list)
     """Further words of every command with engine=server, such as engine.url=URL. Empty: these links are left out."""
     stages: dict[str, list[str]] = field(default_factory=dict)
@@ -623,14 +624,19 @@ class Links(Chain):
 
     def _of_links(self) -> Iterator[InputProblem]:
         known = [CHAIN, PATH]
+        further = {"policy": self.policy, "endpoint": self.endpoint, "words": self.words}
+        further |= {"stages": list(chain(*self.stages.values()))}
+        for where, words in further.items():
+            if absent := sorted(_places(words) - {CHAIN, *([PATH] if self.path else ())}):
+                allowed = "{chain}, or {path} with chain.path=DIR"
+                yield InputProblem(where, "words of several runs name no run", ", ".join(absent), allowed)
         for name, words in self.runs.items():
             where = f"links.{name}"
             if not re.fullmatch(r"\w+", name) or name in (CHAIN, PATH):
                 yield InputProblem(where, "no name of a run", name, "letters, digits and _")
             if not any(word.startswith("+stage=") for word in words):
                 yield InputProblem(where, "names no stage", " ".join(words), "+stage=NAME among its words")
-            further = [*self.policy, *self.endpoint, *self.words, *chain(*self.stages.values())]
-            if own := [word for word in [*words, *further] if word.startswith(SAID)]:
+            if own := [word for word in chain(words, *further.values()) if word.startswith(SAID)]:
                 yield InputProblem(where, "the chain says itself where its runs are", own[0], remedy="drop it")
             if absent := sorted(_places(words) - {*known}):
                 remedy = ", ".join(self._lacks(self.links[name]) for name in absent if name in self.links)

@@ -73,10 +73,11 @@ def links_of(options: Links, root: Path) -> dict[Job, Path]:
     found = {}
     for number, (name, words) in enumerate(options.runs.items(), 1):
         directory = root / f"{number:02d}_{name}"
-        filled = [PLACE.sub(lambda match: places[match[1]], word) for word in words]
-        more = options.endpoint if SERVED in words else options.policy if reads(_stage(filled), "model") else []
-        more = [*more, *options.stages.get(_stage(filled), ())]
-        found[Job(name, None, one_experiment([*filled, *more, *options.words]), (), label=name)] = directory
+        stage = _stage(words)
+        more = options.endpoint if SERVED in words else options.policy if reads(stage, "model") else []
+        given = [*words, *more, *options.stages.get(stage, ()), *options.words]
+        filled = [PLACE.sub(lambda match: places[match[1]], word) for word in given]
+        found[Job(name, None, one_experiment(filled), (), label=name)] = directory
         places[name] = str(directory)
     return found
 

@@ -26,7 +26,16 @@ NEEDED = {
     "chain": ["chain=edits"],
     **{
         f"chain/{name}": ["chain.path=x"]
-        for name in ("commits", "dafny_bench", "smollm2_mbpp", "arc_soar", "sdpo_code", "distill_14b")
+        for name in (
+            "commits",
+            "dafny_bench",
+            "smollm2_mbpp",
+            "smollm2_steps",
+            "srl_edits",
+            "arc_soar",
+            "sdpo_code",
+            "distill_14b",
+        )
     },
     "compare": ["compare.runs=[a,b]"],
     "algorithm/distillation": ["roles.teacher.model.path=x"],
@@ -87,6 +96,8 @@ def words_for(file: str) -> list[list[str]]:
         return [[f"+stage={option}", *NEEDED.get(option, [])]]
     if group.startswith("stage/"):  # What a stage says about an embedded model.
         return [[f"+{group.replace('/', '=')}"]]
+    if group == "chain/rehearsal":
+        return [["+stage=chain", f"chain=rehearsal/{option}", "chain.path=x"]]
     if group == "experiment":
         stages = MADE_FOR.get(option, STAGES)
         return [

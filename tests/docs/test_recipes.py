@@ -17,6 +17,12 @@ FOLDER = PACKAGE / "docs" / "recipes"
 RECIPES: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "sources.yaml").read_text(encoding="utf-8"))
 OWN = {"arc_soar": "arc", "sdpo_code": "mbpp", "distill_14b": "mbpp"}
 """Recipes of one set, and its folder. The others read several sets."""
+SIZE = re.compile(
+    r"roles$|(roles\.\w+\.)?(model\.|optimizer\.lr)|evaluation\.(tasks|samples|remember|batch_size)|run\.|infer\.(tasks|samples)|optimizer\.matrix_lr|\w+\.batch_size|"
+    r"algorithm\.(max_steps|prompts_per_step|group_size|batch_size|max_tokens_per_device|max_sequence_tokens|eval_every_steps)|"
+    r"scheduler\.warmup_steps|self_play\.(rounds|tasks|samples|refine)|schedule\.|environment\.tests|data\.path|evaluate\.|parallel\."
+)
+"""Options in which a rehearsal may differ from its recipe: the model, its rate, and the size."""
 SCREEN = 50
 """Lines of a page."""
 
@@ -118,6 +124,22 @@ def test_a_recipe_is_planned_for_a_32_gb_device(name: str, data: str) -> None:
     assert "TOO MUCH" not in plan and "to fetch" in plan
     highest = max(map(float, re.findall(r"memory: ([\d.]+) of", plan)))
     assert f"{highest:.1f} GiB" in page(name), "the page tells what is planned"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_rehearsal_differs_in_size_alone(name: str, data: str) -> None:
+    found = []
+    for which in (name, f"rehearsal/{name}"):
+        links = links_of(chain(which, data).chain, PACKAGE / "x")
+        found.append({job.name: flat(resolved(compose_lenient(list(job.words)))) for job in links})
+    whole, small = found
+    assert list(whole) == list(small)
+    for link, options in whole.items():
+        if small[link]["stage"] != options["stage"]:
+            assert options["stage"] == "prepare", "a download alone is replaced"
+            continue
+        differing = {key for key in {*options, *small[link]} if options.get(key) != small[link].get(key)}
+        assert not [key for key in differing if not SIZE.match(key)], link
 
 
 def test_every_page_of_a_recipe_is_in_the_index() -> None:

@@ -57,15 +57,20 @@ def test_the_plan_of_a_chain_names_memory_time_and_what_is_to_be_fetched(tmp_pat
 def test_words_of_a_stage_come_last_and_concern_its_links_alone(tmp_path: Path) -> None:
     links = Links(
         links={"first": ["+stage=sft", "seed=1"], "second": ["+stage=evaluate"]},
+        path="sets",
         policy=["model=tiny"],
-        stages={"sft": ["algorithm.max_steps=3"]},
+        stages={"sft": ["algorithm.max_steps=3", "data.path={path}/rows", "evaluation.remember={chain}/kept"]},
     )
     first, second = links_of(links, tmp_path)
-    assert first.words == ("+stage=sft", "seed=1", "model=tiny", "algorithm.max_steps=3")
+    filled = ("data.path=sets/rows", f"evaluation.remember={tmp_path}/kept")
+    assert first.words == ("+stage=sft", "seed=1", "model=tiny", "algorithm.max_steps=3", *filled)
     assert second.words == ("+stage=evaluate", "model=tiny")
     assert not links.problems()
     links.stages = {"srl": []}
     assert [problem.where for problem in links.problems()] == ["stages"]
+    links.stages, links.words = {}, ["data.path={first}/rows"]
+    (problem,) = links.problems()
+    assert problem.where == "words" and problem.got == "first", "such words name no run"
 
 
 @pytest.mark.slow
