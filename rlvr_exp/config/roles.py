@@ -153,11 +153,13 @@ def _lay_below(tree: Tree, path: Path, at: Path, given: dict[str, Any], top: dic
 
 def differing(values: Mapping[str, Any]) -> dict[str, Any]:
     """The resolved `roles` of a configuration as `complete_roles` takes them: differences from the top's nodes, and
-    complete nodes of another class."""
+    complete nodes of another class or of a teacher."""
     found: dict[str, Any] = {}
     for role, nodes in values["roles"].items():
-        given = {name: own for name, own in nodes.items() if own is not None and own != values.get(name)}
-        found[role] = {name: _written(own, values.get(name)) for name, own in given.items()}
+        given = {name: own for name, own in nodes.items() if own is not None}
+        if role != TEACHER:
+            given = {name: _written(own, values.get(name)) for name, own in given.items() if own != values.get(name)}
+        found[role] = given
     return {role: nodes for role, nodes in found.items() if nodes}
 
 

@@ -74,6 +74,18 @@ def test_it_is_written_as_what_differs_and_reads_back_the_same(tmp_path: Path, w
     assert trajectory_options(longer) == trajectory_options(yaml.safe_load(to_yaml(checked))), "a run may be extended"
 
 
+@pytest.mark.parametrize("path", [["roles.teacher.model.path=x"], ["roles.teacher.model.name=OWNER/NAME"]])
+def test_a_teacher_is_written_whole_since_it_has_nothing_of_its_student(tmp_path: Path, path: list[str]) -> None:
+    own = ["roles.teacher.model.dtype=bfloat16", "roles.teacher.model.max_prompt_tokens=77"]
+    words = ["+stage=distill", *path, *own, "model.dtype=bfloat16", "model.max_prompt_tokens=77"]
+    checked = compose_lenient(words)
+    (tmp_path / "config.yaml").write_text(to_yaml(checked))
+    values = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    assert values["roles"]["teacher"]["model"]["dtype"] == "bfloat16"
+    assert load(tmp_path / "config.yaml") == checked.config
+    assert checked.config.roles["teacher"].model.max_prompt_tokens == 77
+
+
 def test_what_equals_the_top_is_not_written() -> None:
     checked = compose([CASCADE, "optimizer.lr=0.5", "roles.writer.optimizer.lr=0.5"])
     assert yaml.safe_load(to_yaml(checked))["roles"] == {}
