@@ -23,7 +23,7 @@ Differences from the paper:
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import groupby, takewhile
@@ -373,10 +373,12 @@ class DistillationTrainer(PolicyTrainer):
             found.extend(Tiled.apply(hidden, weight, bias, head))
             return found[-1][:, None]
 
+        # Another model computes in the type of its own weights.
+        casting = nullcontext() if model is self._teacher.model else self.accelerator.autocast()
         was_training = model.training
         model.eval()
         try:
-            with torch.no_grad(), self.accelerator.autocast():
+            with torch.no_grad(), casting:
                 with_head(model, rows, compute, implementation)
         finally:
             model.train(was_training)

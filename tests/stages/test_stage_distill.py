@@ -30,6 +30,15 @@ def test_the_student_comes_closer_to_its_teacher_on_its_own_tokens(run):
     assert rows[-1]["distill/divergence"] < 0.7 * rows[0]["distill/divergence"]
 
 
+def test_the_teacher_computes_in_the_type_of_its_own_weights(tmp_path):
+    types = ["model.dtype=bfloat16", "roles.teacher.model.dtype=float32"]
+    words = ["model.adapter.kind=lora", "roles.teacher.model.embedded=tiny", "algorithm.max_steps=1", "run.dir=run"]
+    done = program(tmp_path, *types, *words)
+    assert done.returncode == 0, done.stdout + done.stderr + (tmp_path / "run" / "log.txt").read_text()
+    (row,) = metrics_of(tmp_path / "run")
+    assert row["distill/taught"] == 1.0 and 0 < row["distill/divergence"] < 0.1, "they differ by rounding alone"
+
+
 def test_a_run_without_a_teacher_is_refused(tmp_path):
     done = program(tmp_path, "run.dir=run")
     assert done.returncode == 2 and "there is no teacher" in done.stdout + done.stderr
