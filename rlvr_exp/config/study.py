@@ -594,8 +594,8 @@ class Links(Chain):
     path: str = ""
     """Your own data for links with {path}. Empty: these links are left out."""
     policy: list[str] = field(default_factory=list)
-    """Further words of every command that loads a policy, such as model=qwen14b. These and those below also name {chain}
-    and {path}."""
+    """Further words of every command that loads a policy, such as model=qwen14b. These words and those of the
+    options below may name {chain} and {path}."""
     endpoint: list[str] = field(default_factory=list)
     """Further words of every command with engine=server, such as engine.url=URL. Empty: these links are left out."""
     stages: dict[str, list[str]] = field(default_factory=dict)
@@ -629,7 +629,7 @@ class Links(Chain):
         for where, words in further.items():
             if absent := sorted(_places(words) - {CHAIN, *([PATH] if self.path else ())}):
                 allowed = "{chain}, or {path} with chain.path=DIR"
-                yield InputProblem(where, "words of several runs name no run", ", ".join(absent), allowed)
+                yield InputProblem(where, "words of several runs cannot name one run", ", ".join(absent), allowed)
         for name, words in self.runs.items():
             where = f"links.{name}"
             if not re.fullmatch(r"\w+", name) or name in (CHAIN, PATH):

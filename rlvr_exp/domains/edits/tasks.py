@@ -117,8 +117,8 @@ def notes_in(answer: str) -> dict[str, str]:
 
 
 def _notes(row: EditRow, rules: Sequence[Any], place: int) -> dict[str, str]:
-    """The row's thought and update of the state at a step of its action. Where the row has none: the rules that are left, what the
-    next one matches, and how many are applied after it."""
+    """Return the thought and the update of the state at a step of the row's action. If the row has none, they name the rules
+    left, the next pattern, and the number of rules applied after the step."""
     left, applied = len(rules) - place, min(place + 1, len(rules))
     rule = rules[place] if left else {}
     matched = rule.get("pattern") or rule.get("rule", {}).get("pattern", "")
