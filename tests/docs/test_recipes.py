@@ -15,6 +15,7 @@ from rlvr_exp.runs.chain import chain_plan, links_of
 
 FOLDER = PACKAGE / "docs" / "recipes"
 RECIPES: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "sources.yaml").read_text(encoding="utf-8"))
+"""Each test here goes over all of them, because the default suite runs few cases of a test that has many."""
 OWN = {"arc_soar": "arc", "sdpo_code": "mbpp", "distill_14b": "mbpp"}
 """Recipes of one set, and its folder. The others read several sets."""
 SIZE = re.compile(
@@ -95,51 +96,55 @@ def chain(name: str, folder: str, *words: str) -> Any:
     return compose_lenient(["+stage=chain", f"chain={name}", f"chain.path={folder}", *words]).config
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_has_what_its_source_states(name: str, data: str) -> None:
-    about, options = RECIPES[name], dict[str, dict[str, Any]]()
-    for job in links_of(chain(name, data).chain, PACKAGE / "x"):
-        options[job.name] = flat(resolved(compose_lenient(list(job.words))))
-    stated = {(link, key): value for link, keys in about["stated"].items() for key, value in keys.items()}
-    differing = {key for (link, key), value in stated.items() if options[link].get(key) != value}
-    assert differing == set(about.get("ours", {})), (
-        "each deviation stands under `ours` with its reason, and nothing else does"
-    )
-    assert stated and about["not_stated"] and about["figure"] and about["source"]
+def test_a_recipe_has_what_its_source_states(subtests: pytest.Subtests, data: str) -> None:
+    for name in RECIPES:
+        with subtests.test(name):
+            about, options = RECIPES[name], dict[str, dict[str, Any]]()
+            for job in links_of(chain(name, data).chain, PACKAGE / "x"):
+                options[job.name] = flat(resolved(compose_lenient(list(job.words))))
+            stated = {(link, key): value for link, keys in about["stated"].items() for key, value in keys.items()}
+            differing = {key for (link, key), value in stated.items() if options[link].get(key) != value}
+            assert differing == set(about.get("ours", {})), (
+                "each deviation stands under `ours` with its reason, and nothing else does"
+            )
+            assert stated and about["not_stated"] and about["figure"] and about["source"]
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_page_names_source_figure_deviations_and_what_was_not_run(name: str) -> None:
-    text = page(name)
-    assert len(text.splitlines()) <= SCREEN
-    assert f"chain={name}" in text and RECIPES[name]["source"].split(",")[0] in text and "Not run by us" in text
-    assert all(f"`{key}`" in text for key in RECIPES[name].get("ours", {}))
-    assert "32 GB" in text
+def test_a_page_names_source_figure_deviations_and_what_was_not_run(subtests: pytest.Subtests) -> None:
+    for name in RECIPES:
+        with subtests.test(name):
+            text = page(name)
+            assert len(text.splitlines()) <= SCREEN
+            assert f"chain={name}" in text and RECIPES[name]["source"].split(",")[0] in text and "Not run by us" in text
+            assert all(f"`{key}`" in text for key in RECIPES[name].get("ours", {}))
+            assert "32 GB" in text
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_is_planned_for_a_32_gb_device(name: str, data: str) -> None:
-    place = f"{data}/{OWN[name]}" if name in OWN else data
-    plan = chain_plan(chain(name, place, 'chain.words=["parallel.device=rtx5090"]'))
-    assert "TOO MUCH" not in plan and "to fetch" in plan
-    highest = max(map(float, re.findall(r"memory: ([\d.]+) of", plan)))
-    assert f"{highest:.1f} GiB" in page(name), "the page tells what is planned"
+def test_a_recipe_is_planned_for_a_32_gb_device(subtests: pytest.Subtests, data: str) -> None:
+    for name in RECIPES:
+        with subtests.test(name):
+            place = f"{data}/{OWN[name]}" if name in OWN else data
+            plan = chain_plan(chain(name, place, 'chain.words=["parallel.device=rtx5090"]'))
+            assert "TOO MUCH" not in plan and "to fetch" in plan
+            highest = max(map(float, re.findall(r"memory: ([\d.]+) of", plan)))
+            assert f"{highest:.1f} GiB" in page(name), "the page tells what is planned"
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_rehearsal_differs_in_size_alone(name: str, data: str) -> None:
-    found = []
-    for which in (name, f"rehearsal/{name}"):
-        links = links_of(chain(which, data).chain, PACKAGE / "x")
-        found.append({job.name: flat(resolved(compose_lenient(list(job.words)))) for job in links})
-    whole, small = found
-    assert list(whole) == list(small)
-    for link, options in whole.items():
-        if small[link]["stage"] != options["stage"]:
-            assert options["stage"] == "prepare", "a download alone is replaced"
-            continue
-        differing = {key for key in {*options, *small[link]} if options.get(key) != small[link].get(key)}
-        assert not [key for key in differing if not SIZE.match(key)], link
+def test_a_rehearsal_differs_in_size_alone(subtests: pytest.Subtests, data: str) -> None:
+    for name in RECIPES:
+        with subtests.test(name):
+            found = []
+            for which in (name, f"rehearsal/{name}"):
+                links = links_of(chain(which, data).chain, PACKAGE / "x")
+                found.append({job.name: flat(resolved(compose_lenient(list(job.words)))) for job in links})
+            whole, small = found
+            assert list(whole) == list(small)
+            for link, options in whole.items():
+                if small[link]["stage"] != options["stage"]:
+                    assert options["stage"] == "prepare", "a download alone is replaced"
+                    continue
+                differing = {key for key in {*options, *small[link]} if options.get(key) != small[link].get(key)}
+                assert not [key for key in differing if not SIZE.match(key)], link
 
 
 def test_every_page_of_a_recipe_is_in_the_index() -> None:
