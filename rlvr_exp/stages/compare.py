@@ -2,7 +2,7 @@
 
 The stage reads run directories and writes `compare.json` and `compare.md` into its own directory. If two runs were
 evaluated on the same held-out tasks, their difference is paired by task, against the first run. Runs that differ only
-in their seed are pooled, with intervals over seeds and tasks.
+in their seed are pooled, with intervals over seeds and tasks. So are the same links of a chain that was run with several seeds.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config.study import CHAIN
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.measures import read_voted
@@ -22,6 +23,7 @@ from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.manifest import flat
 from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
+from rlvr_exp.runs.chain import STATE
 
 NEEDED = ("config.yaml", "summary.json")
 OWN_KEYS, SEED = ("run.dir",), "seed"
@@ -37,7 +39,7 @@ class Finished:
 
     directory: Path
     options: Mapping[str, Any]
-    """By dotted key."""
+    """By dotted key. The chain of a link is called {chain} in them."""
     summary: Mapping[str, Any]
 
 
@@ -106,8 +108,15 @@ def _lacking(directory: Path) -> list[InputProblem]:
 def _read(directory: Path) -> Finished:
     options = _parsed(directory / "config.yaml", yaml.safe_load)
     summary = _parsed(directory / "summary.json", json.loads)
-    kept = {key: value for key, value in flat(options).items() if key not in OWN_KEYS}
+    own = flat(options)
+    chain = str(Path(own["run.dir"]).parent) if (directory.parent / STATE).is_file() else ""
+    kept = {key: _within(chain, value) for key, value in own.items() if key not in OWN_KEYS}
     return Finished(directory, kept, summary)
+
+
+def _within(chain: str, value: Any) -> Any:
+    """An option without the place of the run's own chain: the chains of two seeds stand in two places."""
+    return value.replace(chain, f"{{{CHAIN}}}") if chain and isinstance(value, str) else value
 
 
 def _parsed(path: Path, parse: Any) -> dict[str, Any]:
@@ -154,8 +163,9 @@ def _arms(runs: Sequence[Finished]) -> list[Arm]:
     names = [", ".join(f"{key}={values[i]}" for key, values in differing.items()) or "all" for i in range(len(runs))]
     if len(set(names)) == len(names):
         return []
-    folders = _names([run.directory for run in runs])
-    names = [name if len(name) <= LONGEST else folders[names.index(name)] for name in names]
+    first = {name: runs[names.index(name)].directory for name in names}
+    folders = dict(zip(first, _names(list(first.values())), strict=True))
+    names = [name if len(name) <= LONGEST else folders[name] for name in names]
     return arms(names, [run.options.get(SEED) for run in runs], [run.directory for run in runs])
 
 

@@ -136,6 +136,26 @@ def test_runs_that_differ_in_their_seed_alone_are_pooled(two, tmp_path):
     assert [arm.name for arm in compare.compare([two[0], again, other]).arms] == ["flag=True", "other"]
 
 
+def test_the_same_links_of_two_chains_are_pooled_though_their_files_stand_in_two_places(tmp_path):
+    """The chains were moved after they had run: what counts is where they ran."""
+    links = []
+    for seed in (0, 1):
+        ran, here = f"/ran/chain_{seed}", tmp_path / f"chain_{seed}"
+        for link, passing in (("01_sft", 3), ("02_grpo", 5 + seed)):
+            options = {**OPTIONS, "seed": seed, "run": {"dir": f"{ran}/{link}"}}
+            options["model"] = {"path": f"{ran}/01_sft/checkpoints/best" if link == "02_grpo" else "x"}
+            links.append(made(here / link, options, range(passing)))
+        write_json(here / "chain.json", {})
+    found = compare.compare(links)
+    assert found.options["model.path"] == ["x", "{chain}/01_sft/checkpoints/best"] * 2
+    sft, grpo = found.arms
+    assert (sft.seeds, sft.runs, grpo.runs) == ((0, 1), (0, 2), (1, 3))
+    assert grpo.rates["after/pass_at_1_greedy"]["of_seeds"] == [0.5, 0.6]
+    for folder in (tmp_path / "chain_0", tmp_path / "chain_1"):
+        (folder / "chain.json").unlink()
+    assert [arm.runs for arm in compare.compare(links).arms] == [(0, 2), (1,), (3,)], "runs of two models"
+
+
 LEAVES = st.integers(0, 2) | st.none() | st.lists(st.integers(0, 1), max_size=2)
 TREES = st.recursive(LEAVES, lambda below: st.dictionaries(st.sampled_from("abc"), below, max_size=3), max_leaves=8)
 NODES = st.dictionaries(st.sampled_from("abc"), TREES, max_size=3)
