@@ -7,7 +7,7 @@ the links and their results; `chain.md` and the chain's report show them.
 import json
 import shlex
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +17,12 @@ import yaml
 
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.needs import loads_weights, missing_artifacts
+from rlvr_exp.config.run import planned
 from rlvr_exp.config.schema import Config, measures, reads, trains
+from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.config.study import CHAIN, PATH, PLACE, SERVED, Links
 from rlvr_exp.config.words import one_experiment
-from rlvr_exp.core.errors import DONE, InputError, Interrupted
+from rlvr_exp.core.errors import DONE, InputError, InputProblem, Interrupted
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.measures import counted
 from rlvr_exp.evaluation.metrics import METRICS
@@ -139,6 +141,8 @@ class _Order(Rounds):
             for problem in checked.problems
         ]:
             raise InputError(*problems)
+        if problems := list(_without_best(links, found)):
+            raise InputError(*problems)
         self.places = {job: PlacedJob(job, links[job], _completed(job, links[job]), found[job]) for job in links}
         self.done: list[dict[str, Any]] = []
         self.stopped: JobRun | None = None
@@ -199,6 +203,18 @@ def _completed(job: Job, directory: Path) -> bool:
     if summary is None or summary["status"] != COMPLETED or not words.is_file():
         return False
     return json.loads(words.read_text(encoding="utf-8")) == list(job.words)
+
+
+def _without_best(links: Mapping[Job, Path], found: Mapping[Job, Checked]) -> Iterator[InputProblem]:
+    """Links that read the best checkpoint of a link that looks for none."""
+    for job in links:
+        for earlier, directory in links.items():
+            named = next((word for word in job.words if f"{directory}/checkpoints/best" in word), None)
+            if named is not None and not planned(found[earlier].config).active:
+                key, _, got = named.partition("=")
+                what, allowed = f"{earlier.name} keeps no best checkpoint", f"{{{earlier.name}}}/checkpoints/latest"
+                remedy = f"run.select.every_steps=N for {earlier.name}, or the latest checkpoint"
+                yield InputProblem(f"chain.links.{job.name}: {key}", what, got, allowed, "", remedy)
 
 
 def page(root: Path, links: Sequence[Link], written: str = "") -> str:

@@ -26,6 +26,13 @@ links:
   rows: [+stage=prepare, prepare=trajectories, "prepare.path={chain}/steps.jsonl", "prepare.output={chain}/rows"]
 words: [sandbox.workers=1]
 """
+TRAINED = """
+_target_: rlvr_exp.runs.chain.run_links
+links:
+  sft: [+stage=sft]
+  grpo: [+stage=grpo, "model.path={sft}/checkpoints/best"]
+words: [run.select.every_steps=0, run.select.times=0]
+"""
 
 
 def own(place: Path, text: str, tasks: int = 6) -> list[str]:
@@ -214,6 +221,7 @@ def test_a_chain_goes_on_although_a_link_that_a_later_one_reads_has_not_ended(tm
         (MINE.replace("+stage=prepare, ", ""), "names no stage"),
         (MINE.replace("collect.teacher=golds", "collect.teacher=nobody"), "chain.links.steps: collect.teacher"),
         (MINE.replace("collect.teacher=golds", "collect.teacher=golds, run.dir=x"), "the chain says itself"),
+        (TRAINED, "chain.links.grpo: model.path: sft keeps no best checkpoint"),
         (MINE.replace("{chain}/rows", "{path}/rows").replace("{chain}/steps", "{path}/steps"), "chain.path=DIR"),
     ],
 )
