@@ -116,7 +116,9 @@ def _read(directory: Path) -> Finished:
 
 def _within(chain: str, value: Any) -> Any:
     """An option without the place of the run's own chain: the chains of two seeds stand in two places."""
-    return value.replace(chain, f"{{{CHAIN}}}") if chain and isinstance(value, str) else value
+    if isinstance(value, list):
+        return [_within(chain, one) for one in value]
+    return value.replace(f"{chain}/", f"{{{CHAIN}}}/") if chain and isinstance(value, str) else value
 
 
 def _parsed(path: Path, parse: Any) -> dict[str, Any]:
