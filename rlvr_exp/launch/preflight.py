@@ -364,15 +364,20 @@ def baseline_problems(config: Config) -> Iterator[InputProblem]:
     if directory is None or not (directory / "config.yaml").is_file():
         return
     try:
-        theirs, ours = _conditions(load(directory / "config.yaml")), _conditions(config)
-        differing = {key: value for key, value in ours.items() if theirs.get(key) != value}
-        for key, value in differing.items():
-            got = f"{theirs.get(key)} there, {value} here"
-            yield InputProblem(BASELINE, f"{key} differs", got, remedy=f"{key}={theirs.get(key)}")
+        yield from (differing := list(other_conditions(load(directory / "config.yaml"), config)))
         if not differing:
             yield from _baseline_files(directory, config)
     except InputError as fault:
         yield from fault.problems
+
+
+def other_conditions(baseline: Config, config: Config) -> Iterator[InputProblem]:
+    """Options that determine an evaluation, apart from the policy, and that differ from the baseline's."""
+    theirs = _conditions(baseline)
+    for key, value in _conditions(config).items():
+        if theirs.get(key) != value:
+            got = f"{theirs.get(key)} there, {value} here"
+            yield InputProblem(BASELINE, f"{key} differs", got, remedy=f"{key}={theirs.get(key)}")
 
 
 def _baseline_files(directory: Path, config: Config) -> Iterator[InputProblem]:

@@ -5,7 +5,7 @@ so that nothing heavy is imported.
 
 The fingerprint determines the trajectory of a run, and checkpoints contain it. `RESUME_MUTABLE` lists options that may differ
 when a run is resumed: where and how often files are written, how the work is distributed, the number of steps, the band that a
-person sends a curriculum to, and a study, whose runs have their own fingerprints. The initial weights are the files that a
+person sends a curriculum to, and a study or a chain, whose runs have their own fingerprints. The initial weights are the files that a
 policy starts from. They remain in use as the reference policy, as the base of an adapter, as the tokenizer and as the code of
 `trust_remote_code`, none of which a checkpoint contains.
 """
@@ -141,7 +141,7 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
 
 
 RESUME_MUTABLE = (
-    "run", "tracking", "cache", "study", "executor", "sandbox.workers", "verifier.validate", "verifier.pool", "verifier.address", "evaluation.batch_size",
+    "run", "tracking", "cache", "study", "chain", "executor", "sandbox.workers", "verifier.validate", "verifier.pool", "verifier.address", "evaluation.batch_size",
     "evaluation.remember", "engine.memory_share", "engine.url", "engine.api_key_env", "engine.concurrency", "engine.timeout_s",
     "engine.retries", "engine.backoff_s", "curriculum.override", "algorithm.max_steps",
     "algorithm.rollout_batch_size", "algorithm.max_tokens_per_device", "parallel.threads", "parallel.timeout_s",

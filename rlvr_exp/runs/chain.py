@@ -1,10 +1,12 @@
 """Chains: commands in order, each with the files of the earlier ones.
 
-A link starts when the link before it has completed. A link that has completed with the same words is skipped. `chain.json` lists
-the links and their results; `chain.md` and the chain's report show them.
+A link starts when the link before it has completed. A link that has completed with the same words is skipped. If the words of a link
+have changed, the chain asks for the removal of its results and of those that were made from them. `chain.json` lists the links and
+their results; `chain.md` and the chain's report show them.
 """
 
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,7 +30,8 @@ from rlvr_exp.core.measures import counted
 from rlvr_exp.evaluation.metrics import METRICS
 from rlvr_exp.evaluation.paired import in_words
 from rlvr_exp.evaluation.saved import changes
-from rlvr_exp.launch.resume import directory_of
+from rlvr_exp.launch.preflight import other_conditions
+from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import in_short
 from rlvr_exp.memory.hours import duration, planned_hours
 from rlvr_exp.records.context import COMPLETED, RunContext, StageResult, read_summary
@@ -141,7 +144,7 @@ class _Order(Rounds):
             for problem in checked.problems
         ]:
             raise InputError(*problems)
-        if problems := list(_without_best(links, found)):
+        if problems := [*_without_best(links, found), *_other_conditions(links, found), *_outdated(links, root)]:
             raise InputError(*problems)
         self.places = {job: PlacedJob(job, links[job], _completed(job, links[job]), found[job]) for job in links}
         self.done: list[dict[str, Any]] = []
@@ -177,8 +180,9 @@ class _LinkRuns(Runs):
     def placed(self, batch: Sequence[Job | JobRun]) -> tuple[Sequence[Job | JobRun], list[PlacedJob]]:
         found = [self._places[job] for job in batch if isinstance(job, Job)]
         for place in found:
-            if not place.reused and not _resumes(place) and place.directory.exists():
-                shutil.rmtree(place.directory)  # What a stopped link of this chain has left: such a stage begins anew.
+            anew = not _resumes(place) or _begun_with(place.directory) not in (None, list(place.job.words))
+            if not place.reused and anew and place.directory.exists():
+                shutil.rmtree(place.directory)  # A stopped link of this chain has left it, without results.
             write_json(_words_of(place.directory), list(place.job.words))
         return batch, found
 
@@ -197,12 +201,61 @@ def _words_of(directory: Path) -> Path:
     return directory.with_suffix(".json")
 
 
+def _begun_with(directory: Path) -> list[str] | None:
+    """The words that the link in this directory was begun with; None if it was not begun."""
+    words = _words_of(directory)
+    return json.loads(words.read_text(encoding="utf-8")) if words.is_file() else None
+
+
 def _completed(job: Job, directory: Path) -> bool:
     """Whether the directory has a completed run of the same words."""
-    summary, words = read_summary(directory), _words_of(directory)
-    if summary is None or summary["status"] != COMPLETED or not words.is_file():
-        return False
-    return json.loads(words.read_text(encoding="utf-8")) == list(job.words)
+    return _ended(directory) and _begun_with(directory) == list(job.words)
+
+
+def _ended(directory: Path) -> bool:
+    return (read_summary(directory) or {}).get("status") == COMPLETED
+
+
+def _outdated(links: Mapping[Job, Path], root: Path) -> Iterator[InputProblem]:
+    """Links with results of other words than the chain's, and links with results that were made from such results."""
+    to_run: dict[Path, str] = {}
+    """The paths that links which are to run write, each with the name of the link."""
+    for job, directory in links.items():
+        theirs, ours = _begun_with(directory), list(job.words)
+        source = next((to_run[path] for path in to_run if any(_reads(word, path, root) for word in ours)), None)
+        if source is not None or not _completed(job, directory):
+            outputs = [Path(word.partition("=")[2]) for word in ours if ".output=" in word]
+            to_run |= dict.fromkeys([directory, *outputs], job.name)
+        ended, where, remedy = _ended(directory), f"chain.links.{job.name}", f"rm -r {directory}, or a new run.dir"
+        if theirs is None or not (ended or steps_of(directory) or (directory / JOURNALS).is_dir()):
+            continue
+        if theirs != ours:
+            got, allowed = (
+                shlex.join(word for word in some if word not in other)
+                for some, other in ((theirs, ours), (ours, theirs))
+            )
+            yield InputProblem(where, "its results are of other words", got, allowed, "", remedy)
+        elif ended and source is not None:
+            what = f"its results were made from those of {source}, which is to run again"
+            yield InputProblem(where, what, str(directory), "", "", remedy)
+
+
+def _reads(word: str, written: Path, root: Path) -> bool:
+    """Whether a word names the written path of a chain, a folder of it or a file in it."""
+    named = [Path(path) for path in re.findall(rf"{re.escape(str(root))}(?:/[^,\]]*)?", word)]
+    return any(path.is_relative_to(written) or written.is_relative_to(path) for path in named)
+
+
+def _other_conditions(links: Mapping[Job, Path], found: Mapping[Job, Checked]) -> Iterator[InputProblem]:
+    """Links whose baseline is an earlier link that measures in another way."""
+    for job in links:
+        for earlier, directory in links.items():
+            evaluate = found[job].config.evaluate
+            if evaluate is not None and evaluate.baseline and Path(evaluate.baseline) == directory:
+                yield from (
+                    replace(problem, where=f"chain.links.{job.name}: {problem.where}")
+                    for problem in other_conditions(found[earlier].config, found[job].config)
+                )
 
 
 def _without_best(links: Mapping[Job, Path], found: Mapping[Job, Checked]) -> Iterator[InputProblem]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from report_pages import Page, evaluation
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.study import Links
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.report.page import as_html
 from rlvr_exp.runs.chain import chain_plan, links_of, page
@@ -32,6 +34,12 @@ links:
   sft: [+stage=sft]
   grpo: [+stage=grpo, "model.path={sft}/checkpoints/best"]
 words: [run.select.every_steps=0, run.select.times=0]
+"""
+MEASURED = """
+_target_: rlvr_exp.runs.chain.run_links
+links:
+  before: [+stage=evaluate]
+  after: [+stage=evaluate, evaluation.temperature=0.5, "evaluate.baseline={before}"]
 """
 
 
@@ -198,6 +206,39 @@ def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
     assert rows.startswith(kept[: kept.rfind(b"\n") + 1]) and rows.count(b"\n") == 60
     again = program(tmp_path, *words, "run.resume=auto")
     assert again.returncode == 0 and "steps: completed already" in again.stdout
+    own(tmp_path, MINE.replace('"prepare.path', 'prepare.dev_fraction=0.5, "prepare.path'), tasks=60)
+    other = program(tmp_path, *words, "run.resume=auto")
+    assert other.returncode == 2 and "rm -r run/02_rows" in other.stdout + other.stderr
+    shutil.rmtree(tmp_path / "run" / "02_rows")
+    changed = program(tmp_path, *words, "run.resume=auto")
+    assert changed.returncode == 0 and "steps: completed already" in changed.stdout, changed.stdout + changed.stderr
+
+
+def test_results_of_other_words_and_those_made_from_them_are_to_be_removed_before_a_chain_goes_on(
+    tmp_path: Path,
+) -> None:
+    links = {
+        "rows": ["+stage=prepare", "prepare=dafny_usable", "prepare.path=x", "prepare.output={chain}/rows.jsonl"],
+        "sft": ["+stage=sft", "data=dafny", "role=annotator", "data.path={chain}/rows.jsonl"],
+        "other": ["+stage=evaluate"],
+        "both": ["+stage=compare", "compare.runs=[{sft},{other}]"],
+    }
+    for job, directory in links_of(Links(links=links), tmp_path).items():
+        (directory / "checkpoints" / "step_000002").mkdir(parents=True)
+        (directory / "summary.json").write_text('{"status": "completed", "seconds": 1, "reason": null}')
+        directory.with_suffix(".json").write_text(json.dumps(job.words))
+    config = compose(["+stage=chain", "chain=smollm2_mbpp", "chain.path=x"]).config
+    config.chain, config.run.dir = Links(links=links), str(tmp_path)
+    assert chain_plan(config).count("completed already") == 4
+    links["rows"].append("sandbox.workers=3")
+    with pytest.raises(InputError) as refused:
+        chain_plan(config)
+    found = {problem.where: problem for problem in refused.value.problems}
+    assert [*found] == [f"chain.links.{name}" for name in ("rows", "sft", "both")]
+    assert found["chain.links.rows"].allowed == "sandbox.workers=3" and "of rows" in found["chain.links.sft"].what
+    for number, name in enumerate(("rows", "sft", "both")):
+        shutil.rmtree(tmp_path / f"{(1, 2, 4)[number]:02d}_{name}")
+    assert chain_plan(config).count("completed already") == 1
 
 
 def test_a_chain_goes_on_although_a_link_that_a_later_one_reads_has_not_ended(tmp_path: Path, monkeypatch) -> None:
@@ -221,6 +262,7 @@ def test_a_chain_goes_on_although_a_link_that_a_later_one_reads_has_not_ended(tm
         (MINE.replace("+stage=prepare, ", ""), "names no stage"),
         (MINE.replace("collect.teacher=golds", "collect.teacher=nobody"), "chain.links.steps: collect.teacher"),
         (MINE.replace("collect.teacher=golds", "collect.teacher=golds, run.dir=x"), "the chain says itself"),
+        (MEASURED, "chain.links.after: evaluate.baseline: evaluation.temperature differs"),
         (TRAINED, "chain.links.grpo: model.path: sft keeps no best checkpoint"),
         (MINE.replace("{chain}/rows", "{path}/rows").replace("{chain}/steps", "{path}/steps"), "chain.path=DIR"),
     ],
