@@ -1,7 +1,7 @@
 """Chains: commands in order, each with the files of the earlier ones.
 
 A link starts when the link before it has completed. A link that has completed with the same words is skipped. If the words of a link
-have changed, the chain asks for the removal of its results and of those that were made from them. `chain.json` lists the links and
+have changed, the user removes its results and those that depend on them before the chain continues. `chain.json` lists the links and
 their results; `chain.md` and the chain's report show them.
 """
 
@@ -182,7 +182,7 @@ class _LinkRuns(Runs):
         for place in found:
             anew = not _resumes(place) or _begun_with(place.directory) not in (None, list(place.job.words))
             if not place.reused and anew and place.directory.exists():
-                shutil.rmtree(place.directory)  # A stopped link of this chain has left it, without results.
+                shutil.rmtree(place.directory)  # A stopped link left it, without results.
             write_json(_words_of(place.directory), list(place.job.words))
         return batch, found
 
@@ -217,9 +217,9 @@ def _ended(directory: Path) -> bool:
 
 
 def _outdated(links: Mapping[Job, Path], root: Path) -> Iterator[InputProblem]:
-    """Links with results of other words than the chain's, and links with results that were made from such results."""
+    """Links whose command has changed since their results were written, and links whose results depend on them."""
     to_run: dict[Path, str] = {}
-    """The paths that links which are to run write, each with the name of the link."""
+    """Output paths of links that run, each with the name of its link."""
     for job, directory in links.items():
         theirs, ours = _begun_with(directory), list(job.words)
         source = next((to_run[path] for path in to_run if any(_reads(word, path, root) for word in ours)), None)
@@ -234,14 +234,16 @@ def _outdated(links: Mapping[Job, Path], root: Path) -> Iterator[InputProblem]:
                 shlex.join(word for word in some if word not in other)
                 for some, other in ((theirs, ours), (ours, theirs))
             )
-            yield InputProblem(where, "its results are of other words", got, allowed, "", remedy)
+            yield InputProblem(
+                where, "the command has changed since its results were written", got, allowed, "", remedy
+            )
         elif ended and source is not None:
-            what = f"its results were made from those of {source}, which is to run again"
+            what = f"its results depend on {source}, which runs again"
             yield InputProblem(where, what, str(directory), "", "", remedy)
 
 
 def _reads(word: str, written: Path, root: Path) -> bool:
-    """Whether a word names the written path of a chain, a folder of it or a file in it."""
+    """Whether a word names an output path, a folder above it or a file below it."""
     named = [Path(path) for path in re.findall(rf"{re.escape(str(root))}(?:/[^,\]]*)?", word)]
     return any(path.is_relative_to(written) or written.is_relative_to(path) for path in named)
 

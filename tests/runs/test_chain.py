@@ -214,7 +214,7 @@ def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
     assert changed.returncode == 0 and "steps: completed already" in changed.stdout, changed.stdout + changed.stderr
 
 
-def test_results_of_other_words_and_those_made_from_them_are_to_be_removed_before_a_chain_goes_on(
+def test_a_chain_asks_to_remove_the_results_of_changed_links_and_those_that_depend_on_them(
     tmp_path: Path,
 ) -> None:
     links = {
@@ -235,7 +235,9 @@ def test_results_of_other_words_and_those_made_from_them_are_to_be_removed_befor
         chain_plan(config)
     found = {problem.where: problem for problem in refused.value.problems}
     assert [*found] == [f"chain.links.{name}" for name in ("rows", "sft", "both")]
-    assert found["chain.links.rows"].allowed == "sandbox.workers=3" and "of rows" in found["chain.links.sft"].what
+    assert (
+        found["chain.links.rows"].allowed == "sandbox.workers=3" and "depend on rows" in found["chain.links.sft"].what
+    )
     for number, name in enumerate(("rows", "sft", "both")):
         shutil.rmtree(tmp_path / f"{(1, 2, 4)[number]:02d}_{name}")
     assert chain_plan(config).count("completed already") == 1
